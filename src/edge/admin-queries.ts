@@ -12,7 +12,7 @@ import type { AdminDeps } from "../telemetry/admin.ts";
 export function adminQueries(
   receipts: Pick<Receipts, "find" | "list">,
   rejections: Pick<RejectionLog, "latest">,
-  /** Reconciles accounting with all sends so far. */
+  /** Reads the engine's events, so that accounting has all submissions and outcomes so far. */
   flushEvents: () => void = () => {},
 ): NonNullable<AdminDeps["ofAccount"]> {
   return {

@@ -81,7 +81,7 @@ export interface HandoverDeps {
   readonly clients: Pick<Clients, "counters">;
   readonly landing: Pick<Landing, "inFlight">;
   readonly exporter: ReceiptExporter;
-  /** Reconciles accounting with all sends so far. */
+  /** Reads the engine's events, so that accounting has all submissions and outcomes so far. */
   readonly flushEvents: () => void;
   /** The bound port. */
   readonly httpPort: () => number;

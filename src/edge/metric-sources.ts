@@ -55,6 +55,7 @@ const NO_QUIC: { readonly quic: QuicCounts } = {
     retries: 0,
     streamsAborted: 0,
     datagramsDropped: 0,
+    datagramsRefused: 0,
     datagramsForwarded: 0,
     forwardsDropped: 0,
     receiptsDropped: 0,
@@ -95,7 +96,7 @@ export interface MetricDeps {
     | "validation"
     | "inlineVerifier"
     | "records"
-  > & { readonly ingress: { readonly unreadBytes: number } | null };
+  > & { readonly ingress: { takeUnreadBytesMax(): number } | null };
   readonly landing: Landing;
   readonly leaderStats: LeaderStatsTable;
   readonly receipts: Receipts;
@@ -175,7 +176,7 @@ function ingressThreadSources({ ingressThreads, engine }: MetricDeps) {
     },
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
-    touchdown_engine_events_unread_bytes: () => engine.ingress?.unreadBytes ?? 0,
+    touchdown_engine_events_unread_bytes: () => engine.ingress?.takeUnreadBytesMax() ?? 0,
     touchdown_ingress_sends_corked_total: () => engine.records.corked,
   } satisfies Partial<MetricSources>;
 }
@@ -213,6 +214,7 @@ function quicSources(
     touchdown_quic_retries_total: () => quic.retries,
     touchdown_quic_streams_aborted_total: () => quic.streamsAborted,
     touchdown_quic_datagrams_dropped_total: () => quic.datagramsDropped,
+    touchdown_quic_datagrams_refused_total: () => quic.datagramsRefused,
     touchdown_quic_datagrams_forwarded_total: () => quic.datagramsForwarded,
     touchdown_quic_forwards_dropped_total: () => quic.forwardsDropped,
     touchdown_quic_receipts_dropped_total: () => quic.receiptsDropped,

@@ -108,7 +108,7 @@ export interface NativeIngressDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: Pick<EdgeKeys, "table" | "globalLimits">;
-  /** Reconciles accounting with all sends so far. */
+  /** Reads the engine's events, so that accounting has all submissions and outcomes so far. */
   readonly flushEvents: () => void;
   /** What they share with the engine. */
   readonly engine: IngressResources;

@@ -21,7 +21,7 @@ export interface QuicReceiptsDeps {
   readonly clock: Clock;
   readonly receipts: Pick<Receipts, "changes" | "networkChanges">;
   readonly ingressThreads: Pick<IngressThreads, "quic" | "sendReceipts">;
-  /** Reconciles accounting with all sends so far. */
+  /** Reads the engine's events, so that accounting has all submissions and outcomes so far. */
   readonly flushEvents: () => void;
 }
 

@@ -135,6 +135,10 @@ function sharedOf({ host }: EngineConfig, { ingressThreads }: EngineDeps, native
       this.report(reader.read(at));
       return reader.sizeOf(at);
     },
+    unreadUnitsMax: 0,
+    noteUnread(units: number): void {
+      this.unreadUnitsMax = Math.max(this.unreadUnitsMax, units);
+    },
     yieldThread: isYielding ? () => native.threadYield() : () => {},
   };
   return { memory, targetTable: new SharedTargetTable(memory), submissions };
@@ -229,10 +233,10 @@ function nativeKind(
       engineHandle: () => targetTable.engine,
       pathHandle: () => submitting.path,
       ...{ decoder: decoder.handle, targets: memory },
-      get unreadBytes() {
-        return (
-          native.eventsUnread(targetTable.engine) * EVENT_NUMBERS * Float64Array.BYTES_PER_ELEMENT
-        );
+      takeUnreadBytesMax() {
+        const units = submissions.unreadUnitsMax;
+        submissions.unreadUnitsMax = 0;
+        return units * EVENT_NUMBERS * Float64Array.BYTES_PER_ELEMENT;
       },
     },
     open() {

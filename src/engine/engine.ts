@@ -64,8 +64,8 @@ export interface IngressResources {
   /** That of the path, which has the table of recent transactions. */
   pathHandle(): number;
   readonly decoder: number;
-  /** Size of the events that are not read yet. */
-  readonly unreadBytes: number;
+  /** Most bytes of events that waited to be read at once, since the last call. */
+  takeUnreadBytesMax(): number;
   readonly targets: SharedArrayBuffer;
 }
 

@@ -78,6 +78,7 @@ export const QUIC_COUNTERS = [
   "retries",
   "streamsAborted",
   "datagramsDropped",
+  "datagramsRefused",
   "datagramsForwarded",
   "forwardsDropped",
   "receiptsDropped",

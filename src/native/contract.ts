@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 32;
+export const CONTRACT_VERSION = 33;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {

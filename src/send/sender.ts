@@ -184,6 +184,8 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   const results: TrySendResult[] = [];
   let acceptedNs = 0;
   const pollTimer = createPollTimer(clock, () => {
+    // First what other threads sent over a connection that retires, which may close now.
+    transport.flushEvents?.();
     const nextMs = leaders.tick(clock.nowNs());
     check();
     return nextMs;

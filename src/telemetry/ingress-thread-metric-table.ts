@@ -24,8 +24,8 @@ export const INGRESS_THREAD_METRICS = [
   gauge(
     "touchdown_engine_events_unread_bytes",
     [],
-    "What the native engine's threads have written and the main thread has not read: submissions " +
-      "and outcomes.",
+    "The most that the native engine's threads had written and the main thread had not read, " +
+      "since the last scrape: submissions and outcomes. At 3 MB submissions are refused.",
   ),
   counter(
     "touchdown_ingress_sends_corked_total",
@@ -82,6 +82,11 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_quic_datagrams_dropped_total",
     [],
     "Datagrams to QUIC clients that the kernel did not take.",
+  ),
+  counter(
+    "touchdown_quic_datagrams_refused_total",
+    [],
+    "Datagrams of QUIC clients that were too large, or with which no handshake could begin.",
   ),
   counter(
     "touchdown_quic_datagrams_forwarded_total",

@@ -139,6 +139,7 @@ const DEPS: MetricDeps = {
         receiptsDropped: 1_330,
         landingsUnawaited: 1_331,
         datagramsForwarded: 1_334,
+        datagramsRefused: 1_337,
         forwardsDropped: 1_335,
         streamsWithheld: 1_336,
       },
@@ -218,7 +219,7 @@ const DEPS: MetricDeps = {
   engine: stub<MetricDeps["engine"]>({
     duplicates: { hits: 1103, evicted: 199 },
     records: { ingress: 61, corked: 62 },
-    ingress: { unreadBytes: 63 },
+    ingress: { takeUnreadBytesMax: () => 63 },
     validation: {
       counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
       depth: 117,
@@ -360,6 +361,7 @@ describe("an edge's metrics", () => {
     ["quic_retries_total", {}, 1_325],
     ["quic_streams_aborted_total", {}, 1_326],
     ["quic_datagrams_dropped_total", {}, 1_327],
+    ["quic_datagrams_refused_total", {}, 1_337],
     ["quic_datagrams_forwarded_total", {}, 1_334],
     ["quic_forwards_dropped_total", {}, 1_335],
     ["quic_streams_withheld_total", {}, 1_336],

@@ -135,7 +135,7 @@ describe("ingress threads in their context", () => {
     engineHandle: () => engine.handle,
     pathHandle: () => engine.handle + 1,
     decoder: 1,
-    unreadBytes: 0,
+    takeUnreadBytesMax: () => 0,
     targets: new SharedArrayBuffer(16),
   };
 

@@ -135,7 +135,6 @@ describe.skipIf(native === null)(
       expect(one(families, "deliveries_ended_total", { outcome: "acked" })).toBe(
         flow.received.length,
       );
-      expect(one(families, "engine_events_unread_bytes")).toBe(0);
       for (let leader = 0; leader < LEADERS; leader += 1) {
         expect(new Set(had(leader)).size).toBe(had(leader).length);
       }

@@ -94,7 +94,6 @@ describe.skipIf(native === null)(`an edge with ${THREADS} ingress threads`, () =
     expect(await outcome("tip_missing")).toBe(before.tip + 1);
     expect(await outcome("unauthorized")).toBe(before.unauthorized + 1);
     expect(await count("requests_in_flight")).toBe(0);
-    expect(await count("engine_events_unread_bytes")).toBe(0);
     expect(await count("ingress_threads")).toBe(THREADS);
   });
 });

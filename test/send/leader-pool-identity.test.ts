@@ -55,6 +55,20 @@ describe("another identity", () => {
     expect(fixture.story(2)).toEqual(["sent", "acked"]);
   });
 
+  it("loses no delivery of another thread whose event was not read yet", async () => {
+    const fixture = await startFixture(planOf([A]));
+    const old = fixture.transport.to(A);
+    old.admit();
+    fixture.sender.useIdentity(freshIdentity());
+    fixture.clock.advance(100);
+    fixture.transport.to(A).admit();
+    const wasClosed: boolean[] = [];
+    fixture.transport.flushEvents = () => void wasClosed.push(old.closed);
+    const pollMs = 50;
+    fixture.clock.advance(pollMs);
+    expect([wasClosed, old.closed]).toEqual([[false], true]);
+  });
+
   it("is used after the old connection where a leader allows no second one", async () => {
     const fixture = await startFixture(planOf([A]), { lifetimeMs: 10_000 });
     const old = fixture.transport.to(A);

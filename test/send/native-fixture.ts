@@ -142,6 +142,7 @@ export class FakeNative implements NativeSending {
 export const NO_SUBMISSIONS: SubmissionSink = {
   batch: new Float64Array(BATCH_NUMBERS),
   take: () => EVENT_NUMBERS,
+  noteUnread() {},
   yieldThread() {},
 };
 

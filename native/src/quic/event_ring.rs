@@ -144,7 +144,7 @@ pub(crate) fn mark_io_thread() {
     ON_IO_THREAD.set(true);
 }
 
-/// Above the 32 bits of an end.
+/// Set beside the 32 bits of an end, which may be 0.
 const URGENT: u64 = 1 << 32;
 
 /// Called from any thread when there is something to drain.
@@ -202,13 +202,21 @@ impl EventRing {
         self.note(record.at_ns, !is_deferred);
     }
 
-    /// Something was written, which the reader acts on if it is urgent.
+    /// A thread has written an entry; `is_urgent`: the reader acts on it, so the next wake is due now.
     pub fn note(&self, at_ns: u64, is_urgent: bool) {
         if is_urgent {
-            self.urgent.store(URGENT | u64::from(self.entries.end()), Ordering::SeqCst);
+            self.note_urgent(self.entries.end());
         } else if self.since_ns.load(Ordering::SeqCst) == 0 {
             self.since_ns.store(at_ns, Ordering::Relaxed);
         }
+    }
+
+    /// Keeps a later end that another thread has noted.
+    fn note_urgent(&self, end: u32) {
+        let _ = self.urgent.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |noted| {
+            let is_later = end.wrapping_sub(noted as u32).cast_signed() > 0;
+            (noted == 0 || is_later).then_some(URGENT | u64::from(end))
+        });
     }
 
     /// Wakes the reader when a record that it acts on waits, when many wait, or when one has waited
@@ -258,8 +266,12 @@ impl EventRing {
     /// Wakes the reader again if a record that it acts on is left.
     pub fn drain(&self, out: &mut [f64]) -> usize {
         self.woken.store(false, Ordering::SeqCst);
-        self.since_ns.store(0, Ordering::SeqCst);
+        let since_ns = self.since_ns.swap(0, Ordering::SeqCst);
         let units = self.entries.read(out);
+        if self.unread() > 0 {
+            // What is left waits no longer than it would have, unless a later record set its time.
+            let _ = self.since_ns.compare_exchange(0, since_ns, Ordering::SeqCst, Ordering::SeqCst);
+        }
         let urgent = self.urgent.load(Ordering::SeqCst);
         if urgent != 0 && self.entries.is_read(urgent as u32) {
             // Unless a later one was noted meanwhile.

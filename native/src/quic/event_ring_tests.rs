@@ -112,6 +112,21 @@ fn record_to_act_on_that_a_batch_leaves_wakes_again() {
     events.push(record(6));
     events.wake_due(4);
     assert_eq!((events.drain(&mut out), events.unread(), woken()), (2, 1, 2));
+    assert_eq!(events.due_ns(), 3 + OUTCOMES_DELAY_NS_MAX);
+    assert_eq!((events.drain(&mut out), events.due_ns()), (1, NEVER_NS));
+}
+
+#[test]
+fn end_of_a_record_to_act_on_stays_noted_if_an_earlier_one_is_noted_later() {
+    let (events, wakes) = events();
+    let failed = |tx| Record { kind: Kind::Failed, ..record(tx) };
+    events.push(failed(1));
+    events.push(failed(2));
+    events.wake_due(4);
+    // By a thread that was interrupted after it wrote the first.
+    events.note_urgent(1);
+    let mut out = [0.0; RECORD_FIELDS];
+    assert_eq!((events.drain(&mut out), wakes.load(Ordering::Relaxed)), (1, 2));
 }
 
 #[test]

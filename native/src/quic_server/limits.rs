@@ -1,4 +1,4 @@
-//! Fixed limits of the QUIC listener. What an operator may change is in `server::Options`.
+//! Fixed limits of the QUIC listener. What an operator may change is in `options::Options`.
 
 use std::time::Duration;
 

@@ -164,6 +164,7 @@ fn sum_of(one: QuicNumbers, other: QuicNumbers) -> QuicNumbers {
         retries: one.retries + other.retries,
         streams_aborted: one.streams_aborted + other.streams_aborted,
         datagrams_dropped: one.datagrams_dropped + other.datagrams_dropped,
+        datagrams_refused: one.datagrams_refused + other.datagrams_refused,
         datagrams_forwarded: one.datagrams_forwarded + other.datagrams_forwarded,
         forwards_dropped: one.forwards_dropped + other.forwards_dropped,
         receipts_dropped: one.receipts_dropped + other.receipts_dropped,

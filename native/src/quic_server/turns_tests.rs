@@ -8,7 +8,8 @@ use super::touchdown::{frame_of, hello, transaction, verdict_of};
 use super::*;
 use crate::quic_server::connection::Phase;
 use crate::quic_server::limits::{
-    ACK_DELAY, BIDIRECTIONAL_OPEN_MAX, DATAGRAM_BYTES_MAX, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
+    ACK_DELAY, BIDIRECTIONAL_OPEN_MAX, DATAGRAM_BYTES_MAX, HANDSHAKE_DATAGRAMS_PER_TURN,
+    STREAMS_PER_DRIVE, STREAMS_PER_TURN,
 };
 use crate::quic_server::tls::ALPN_TOUCHDOWN;
 use crate::sync::clock::NEVER_NS;
@@ -315,5 +316,30 @@ async fn first_datagram_above_the_size_that_clients_are_told_is_dropped() {
         }
         let is_answered = socket.recv(&mut [0; 64]).is_ok();
         assert_eq!(is_answered, size <= DATAGRAM_BYTES_MAX, "{size}");
+    }
+    // The one for its size, the other for its version.
+    assert_eq!(turns.server.clients.numbers.datagrams_refused, 2);
+}
+
+#[tokio::test]
+async fn first_packets_that_begin_no_handshake_share_the_bound_of_handshakes() {
+    let mut turns = Turns::new();
+    let address = turns.server.local_addr().unwrap();
+    // Of version 1, with a connection id of 7 bytes, which is too short: keys are derived for each
+    // before it is refused.
+    let mut short = vec![0; 1200];
+    short[..6].copy_from_slice(&[0xc3, 0, 0, 0, 1, 7]);
+    const SENT: u64 = 3 * HANDSHAKE_DATAGRAMS_PER_TURN as u64;
+    for _ in 0..SENT {
+        // Each from a socket of its own, so that the kernel joins none.
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.send_to(&short, address).unwrap();
+    }
+    let mut before = 0;
+    while before < SENT {
+        turns.turn();
+        let refused = turns.server.clients.numbers.datagrams_refused;
+        assert!(refused - before <= HANDSHAKE_DATAGRAMS_PER_TURN as u64);
+        before = refused;
     }
 }

@@ -31,7 +31,7 @@ const HANDSHAKE_RESULT_COUNT: usize = 6;
 /// Where the counters of QUIC clients start.
 const QUIC_AT: usize = HANDSHAKES_AT + HANDSHAKE_RESULT_COUNT;
 /// `QUIC_COUNTERS` of `src/native-ingress/thread-counters.ts`.
-const QUIC_COUNTERS: usize = 15;
+const QUIC_COUNTERS: usize = 16;
 
 /// Bytes of an ingress thread's counters.
 pub const COUNTERS_BYTES: usize = 8 * (QUIC_AT + QUIC_COUNTERS);
@@ -110,6 +110,8 @@ pub enum Counter {
     QuicStreamsAborted,
     /// QUIC datagrams that the kernel's buffer had no room for.
     QuicDatagramsDropped,
+    /// Datagrams of QUIC clients that were too large, or with which no handshake could begin.
+    QuicDatagramsRefused,
     /// Datagrams of QUIC clients that another thread received, and passed on.
     QuicDatagramsForwarded,
     /// Those that their thread did not take in time.
@@ -219,6 +221,7 @@ mod tests {
         Counter::QuicRetries,
         Counter::QuicStreamsAborted,
         Counter::QuicDatagramsDropped,
+        Counter::QuicDatagramsRefused,
         Counter::QuicDatagramsForwarded,
         Counter::QuicForwardsDropped,
         Counter::QuicReceiptsDropped,

@@ -19,7 +19,7 @@
 //!  CLAIMED ──written──▶ DONE | PENDING ──▶ DONE | VOID ──read──▶ CLAIMED
 //! ```
 //!
-//! The reader waits for an entry to be DONE or VOID, for some tenths of a second at most: one that is
+//! The reader waits for an entry to be DONE or VOID, for 0.1 s at most (`PAUSES`): one that is
 //! still PENDING is then read as it is, and one that is CLAIMED, with all behind it, is left for
 //! later. The states are apart from the words, so that nothing that was written into an entry can
 //! be taken for one.
@@ -37,11 +37,11 @@ use crate::sync::shared_memory::AtomicSlice;
 /// Words of a unit: 64 bytes.
 pub const UNIT_WORDS: usize = 8;
 
-/// Lower bits of a state. Above them are the entry's units, and in the upper half its cursor.
+/// A state has, from the lowest bit, 2 bits of kind, 30 of the entry's units, 32 of its cursor.
 const KIND: u64 = 3;
 /// 0 is CLAIMED: free, or being written.
 const DONE: u64 = 1;
-/// It tells nothing.
+/// The reader skips it.
 const VOID: u64 = 2;
 /// Its words may still change.
 const PENDING: u64 = 3;
@@ -93,8 +93,8 @@ impl Entry<'_> {
     }
 }
 
-/// The state of an entry that is pending. Once the reader gave up waiting, the units may have
-/// another one, which has another state.
+/// The state of an entry that is pending. After the reader gave up, another entry may use the same
+/// units. Its state differs, so a late `complete` or `void` changes nothing.
 #[derive(Clone, Copy)]
 pub struct PendingEntry(u64);
 

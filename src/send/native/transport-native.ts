@@ -78,6 +78,8 @@ export interface SubmissionSink {
   readonly batch: Float64Array;
   /** Reports the submission that starts with number `at`; returns how many numbers it has. */
   take(at: number): number;
+  /** So many units wait now, of which reading begins. */
+  noteUnread(units: number): void;
   /** Yields the processor to waiting ingress threads. */
   yieldThread(): void;
 }
@@ -191,6 +193,7 @@ export function createNativeTransport(
     isDraining = true;
     try {
       let left = native.eventsUnread(source);
+      submissions?.noteUnread(left);
       let units = 0;
       do {
         // Each call lets the engine wake this thread again.

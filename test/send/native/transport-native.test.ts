@@ -64,17 +64,18 @@ describe("the native transport with submissions", () => {
   /** A transport whose events are listed, in the order in which they are reported. */
   async function listed() {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
-    const [order, ways]: [unknown[], number[]] = [[], []];
+    const [order, ways, unread]: [unknown[], number[], number[]] = [[], [], []];
     const parts = await admitted(128, targetTable, {
       batch: new Float64Array(BATCH_NUMBERS),
       take(at) {
         order.push(`submission ${at / EVENT_NUMBERS}`);
         return EVENT_NUMBERS;
       },
+      noteUnread: (units) => void unread.push(units),
       yieldThread: () => void ways.push(order.length + parts.hookEvents.length),
     });
     targetTable.afterEvents = () => order.push("after");
-    return { ...parts, order, ways };
+    return { ...parts, order, ways, unread };
   }
 
   it("reports them and what became of them in one order", async () => {
@@ -82,6 +83,14 @@ describe("the native transport with submissions", () => {
     native.emit({ kind: "submission" }, { kind: "acked", tag: 4 }, { kind: "submission" });
     expect(order).toEqual(["submission 0", "submission 2", "after"]);
     expect(hookEvents).toEqual([[4, ACKED, RECORD_NS], "progress"]);
+  });
+
+  it("notes how much waited when it began to read", async () => {
+    const { native, unread } = await listed();
+    unread.length = 0;
+    native.emit({ kind: "submission" }, { kind: "acked", tag: 4 }, { kind: "submission" });
+    native.emit({ kind: "submission" });
+    expect(unread).toEqual([3, 1]);
   });
 
   it("reports the end of a connection in its place, and nothing of it behind", async () => {
