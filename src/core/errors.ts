@@ -169,7 +169,9 @@ export const DELIVERY_REASONS = {
   not_connected: "no connection to that leader was ready",
   connection_lost: "the connection ended before the leader acknowledged the delivery",
   stream_stopped: "the leader stopped the stream",
-  too_many_in_flight: "more deliveries await this leader's acknowledgement than are tracked",
+  too_many_in_flight:
+    "more deliveries await this leader's acknowledgement than are tracked, or more events were " +
+    "unread than the engine keeps",
   shutting_down: "this edge is stopping",
   stream_too_large: "larger than this leader accepts on one stream",
 } as const satisfies Record<string, string>;

@@ -373,6 +373,7 @@ function sendSources({ engine, receipts }: MetricDeps) {
       });
     },
     touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", engine.counters.reasons),
+    touchdown_deliveries_unreported_total: () => engine.counters.deliveriesUnreported,
     touchdown_leader_connections: () => {
       const states = { idle: 0, connecting: 0, waiting: 0, live: 0 };
       for (const { state } of engine.leaders()) states[state] += 1;

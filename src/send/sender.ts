@@ -184,6 +184,8 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   const results: TrySendResult[] = [];
   let acceptedNs = 0;
   const pollTimer = createPollTimer(clock, () => {
+    // A delivery whose end is among the unread events is not one without an end.
+    transport.flushEvents?.();
     const nextMs = leaders.tick(clock.nowNs());
     check();
     return nextMs;
