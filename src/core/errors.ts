@@ -252,6 +252,27 @@ export const LEADERS_FULL_REJECTION: Rejection = {
   data: {},
 };
 
+/** Another thread has reserved the transaction. */
+export const BUSY_REJECTION = overloaded(
+  "another thread is sending this transaction and does not finish",
+);
+
+/** The main thread does not read the engine's events. */
+export const RING_FULL_REJECTION = overloaded("this edge has fallen behind in accounting");
+
+/** `why` has no full stop. */
+export function overloaded(why: string): Rejection {
+  const message = `${why}; it is safe to send the same transaction again`;
+  return { reason: "overloaded", message, data: {} };
+}
+
+/** A bug. */
+export const INTERNAL_REJECTION: Rejection = {
+  reason: "internal",
+  message: "internal error; the request may be retried",
+  data: {},
+};
+
 /** The message of `rate_limited`; `whose` names the limit. */
 export function rateLimitMessage(
   whose: string,
