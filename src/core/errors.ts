@@ -169,7 +169,9 @@ export const DELIVERY_REASONS = {
   not_connected: "no connection to that leader was ready",
   connection_lost: "the connection ended before the leader acknowledged the delivery",
   stream_stopped: "the leader stopped the stream",
-  too_many_in_flight: "more deliveries await this leader's acknowledgement than are tracked",
+  too_many_in_flight:
+    "more deliveries await this leader's acknowledgement than are tracked, or more events were " +
+    "unread than the engine keeps",
   shutting_down: "this edge is stopping",
   stream_too_large: "larger than this leader accepts on one stream",
 } as const satisfies Record<string, string>;
@@ -247,6 +249,27 @@ export const LEADERS_FULL_REJECTION: Rejection = {
   message:
     "the queue of every connected leader is full, " +
     "and each transaction in it ranks as high or higher",
+  data: {},
+};
+
+/** Another thread has reserved the transaction. */
+export const BUSY_REJECTION = overloaded(
+  "another thread is sending this transaction and does not finish",
+);
+
+/** The main thread does not read the engine's events. */
+export const RING_FULL_REJECTION = overloaded("this edge has fallen behind in accounting");
+
+/** `why` has no full stop. */
+export function overloaded(why: string): Rejection {
+  const message = `${why}; it is safe to send the same transaction again`;
+  return { reason: "overloaded", message, data: {} };
+}
+
+/** A bug. */
+export const INTERNAL_REJECTION: Rejection = {
+  reason: "internal",
+  message: "internal error; the request may be retried",
   data: {},
 };
 

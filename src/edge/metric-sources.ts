@@ -10,11 +10,7 @@ import { encodeBase58 } from "../core/encoding.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
-import type {
-  HandshakeCounts,
-  ProxiedCounts,
-  QuicCounts,
-} from "../native-ingress/thread-counters.ts";
+import type { HandshakeCounts, QuicCounts } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
@@ -35,7 +31,6 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-const NOTHING_PROXIED: ProxiedCounts = { leaders: 0, recordRing: 0, other: 0 };
 const NO_HANDSHAKES: HandshakeCounts = {
   ...{ full: 0, resumed: 0, failed: 0, notTls: 0, timedOut: 0, aborted: 0 },
 };
@@ -65,10 +60,7 @@ const NO_QUIC: { readonly quic: QuicCounts } = {
   },
 };
 
-type IngressThreadsSource = Pick<
-  IngressThreads,
-  "stats" | "proxied" | "records" | "handshakes" | "quic"
->;
+type IngressThreadsSource = Pick<IngressThreads, "stats" | "requests" | "handshakes" | "quic">;
 
 export interface MetricDeps {
   readonly build: { readonly version: string; readonly engine: string; readonly region: string };
@@ -166,16 +158,9 @@ function httpSources(deps: MetricDeps) {
 function ingressThreadSources({ ingressThreads, engine }: MetricDeps) {
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
-    touchdown_ingress_requests_proxied_total: () => {
-      const { leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
-      return samplesBy("reason", {
-        leader_backlog: leaders,
-        record_ring_full: recordRing,
-        other,
-      });
-    },
+    touchdown_ingress_requests_proxied_total: () => ingressThreads?.requests.proxied ?? 0,
     touchdown_ingress_rejection_records_dropped_total: () =>
-      ingressThreads?.records.rejectionRecordsDropped ?? 0,
+      ingressThreads?.requests.rejectionRecordsDropped ?? 0,
     touchdown_engine_events_unread_bytes: () => engine.ingress?.takeUnreadBytesMax() ?? 0,
     touchdown_ingress_sends_corked_total: () => engine.records.corked,
   } satisfies Partial<MetricSources>;
@@ -375,6 +360,7 @@ function sendSources({ engine, receipts }: MetricDeps) {
       });
     },
     touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", engine.counters.reasons),
+    touchdown_deliveries_unreported_total: () => engine.counters.deliveriesUnreported,
     touchdown_leader_connections: () => {
       const states = { idle: 0, connecting: 0, waiting: 0, live: 0 };
       for (const { state } of engine.leaders()) states[state] += 1;

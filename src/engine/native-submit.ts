@@ -11,7 +11,14 @@
  */
 
 import { rejectionOf } from "../core/decode-errors.ts";
-import { LEADERS_FULL_REJECTION, NO_LEADER_REJECTION, type Rejection } from "../core/errors.ts";
+import {
+  BUSY_REJECTION,
+  LEADERS_FULL_REJECTION,
+  NO_LEADER_REJECTION,
+  overloaded,
+  type Rejection,
+  RING_FULL_REJECTION,
+} from "../core/errors.ts";
 import type { Rejected, SubmitResult } from "../core/flow.ts";
 import type { Submission, Submit, SubmitCall } from "../http/submit/submission.ts";
 import type { DeliveryGate } from "../landing/ports.ts";
@@ -37,9 +44,6 @@ export interface NativeSubmitDeps {
   readonly flushEvents: () => void;
 }
 
-/** Bits of the form of what is submitted: a JSON-RPC call; signatures that are verified already. */
-const CALL = 1;
-const VERIFIED = 2;
 /** The place of `eventsUnread` among the numbers that the engine writes. */
 const UNREAD = 5;
 
@@ -100,11 +104,11 @@ export class NativeSubmit {
   }
 
   readonly submit: Submit = (submission, done) => {
-    done(this.#resultOf(this.#call(submission, 0)));
+    done(this.#resultOf(this.#call(submission, false)));
   };
 
   readonly submitCall: SubmitCall = (submission) => {
-    const answer = this.#call(submission, CALL);
+    const answer = this.#call(submission, true);
     if (answer === 0) return null;
     const { bytes } = submission;
     const [start = 0, end = 0] = this.#numbers;
@@ -112,11 +116,11 @@ export class NativeSubmit {
     return { id, result: this.#resultOf(answer) };
   };
 
-  #call(submission: Submission, form: number): number {
-    const answer = this.#callOnce(submission, form);
-    if (answer === SUBMIT_BUSY || answer === SUBMIT_RING_FULL) {
+  #call(submission: Submission, isCall: boolean): number {
+    const answer = this.#callOnce(submission, isCall);
+    if (answer === SUBMIT_RING_FULL) {
       this.#deps.flushEvents();
-      return this.#callOnce({ ...submission, isVerified: true }, form);
+      return this.#callOnce(submission, isCall);
     }
     if (answer > 0 && !this.#isReadPending && (this.#numbers[UNREAD] ?? 0) >= OWN_UNITS_MAX) {
       this.#isReadPending = true;
@@ -125,14 +129,14 @@ export class NativeSubmit {
     return answer;
   }
 
-  #callOnce(submission: Submission, form: number): number {
-    const { bytes, account, keyId, plan, receivedNs, maxRetries, isVerified } = submission;
+  #callOnce(submission: Submission, isCall: boolean): number {
+    const { bytes, account, keyId, plan, receivedNs, maxRetries } = submission;
     const number = this.#number;
     this.#submitters[number] = { account, keyId, plan };
     const answer = this.#deps.native.submit(
       this.#path,
       bytes,
-      isVerified ? form + VERIFIED : form,
+      isCall,
       number,
       accountNumber(account),
       receivedNs,
@@ -174,17 +178,12 @@ export class NativeSubmit {
 }
 
 const ANONYMOUS: Submitter = { account: "", keyId: "", plan: "" };
-const NO_LEADER: SubmitResult = { kind: "rejected", rejection: NO_LEADER_REJECTION };
-const LEADERS_FULL: SubmitResult = { kind: "rejected", rejection: LEADERS_FULL_REJECTION };
-const BUSY = overloaded("another thread is sending this transaction and does not finish");
-const RING_FULL = overloaded("this edge has fallen behind in accounting");
-const STOPPED = overloaded("this edge stops");
+const NO_LEADER = rejected(NO_LEADER_REJECTION);
+const LEADERS_FULL = rejected(LEADERS_FULL_REJECTION);
+const BUSY = rejected(BUSY_REJECTION);
+const RING_FULL = rejected(RING_FULL_REJECTION);
+const STOPPED = rejected(overloaded("this edge stops"));
 
-function overloaded(what: string): SubmitResult {
-  const rejection: Rejection = {
-    reason: "overloaded",
-    message: `${what}; it is safe to send the same transaction again`,
-    data: {},
-  };
+function rejected(rejection: Rejection): SubmitResult {
   return { kind: "rejected", rejection };
 }

@@ -18,8 +18,6 @@ export interface ProxiedRequest {
    * follows, and for requests that started after the ingress thread began to drain.
    */
   readonly receivedNs: number;
-  /** Whether the ingress thread validated the request's one transaction, signatures included. */
-  readonly isVerified: boolean;
 }
 
 const NAME_BYTES = 16;
@@ -39,22 +37,19 @@ const NO_FORWARDED_HEADER: ProxiedRequest = {
   ingressThread: -1,
   isLimitCharged: false,
   receivedNs: 0,
-  isVerified: false,
 };
 
 /**
  * Parses the header value, separated by blanks: address, thread, 1 if the limit was charged or 0,
- * time, and 1 if the transaction was validated or 0.
+ * and time.
  */
 export function readForwardedHeader(value: string): ProxiedRequest {
   if (value === "") return NO_FORWARDED_HEADER;
-  const [remoteAddress = "", ingressThread, isLimitCharged, receivedNs, isVerified] =
-    value.split(" ");
+  const [remoteAddress = "", ingressThread, isLimitCharged, receivedNs] = value.split(" ");
   return {
     remoteAddress,
     ingressThread: Number(ingressThread),
     isLimitCharged: isLimitCharged === "1",
     receivedNs: Number(receivedNs),
-    isVerified: isVerified === "1",
   };
 }

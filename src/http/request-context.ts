@@ -17,7 +17,7 @@
  * Hot path: `receive`, `respond` and `send` run once per request.
  */
 
-import { REJECTIONS, type Rejection } from "../core/errors.ts";
+import { INTERNAL_REJECTION, REJECTIONS, type Rejection } from "../core/errors.ts";
 import type { SubmitResult } from "../core/flow.ts";
 import type { Principal } from "../limits/access-control.ts";
 import type { ProxiedRequest } from "./proxied-request.ts";
@@ -382,7 +382,7 @@ export class RequestContext implements PendingRequest {
   respond500(error: unknown): void {
     this.#tracker.handlerFailed(error);
     try {
-      this.reject(INTERNAL);
+      this.reject(INTERNAL_REJECTION);
     } catch (second) {
       // The response cannot be written; the client sees the connection end.
       this.#tracker.handlerFailed(second);
@@ -405,12 +405,6 @@ export class RequestContext implements PendingRequest {
     this.#tracker.finished(this);
   }
 }
-
-export const INTERNAL: Rejection = {
-  reason: "internal",
-  message: "internal error; the request may be retried",
-  data: {},
-};
 
 /** A comment in an event stream. */
 export const NOTHING = ":\n\n";

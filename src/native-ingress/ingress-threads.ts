@@ -24,12 +24,10 @@ import { INGRESS_THREADS_STOP_MS_MAX, QUIC_PREDECESSOR_MS_MAX } from "./limits.t
 import {
   HANDSHAKE_RESULTS,
   type HandshakeCounts,
-  PROXY_REASONS,
-  type ProxiedCounts,
   QUIC_COUNTERS,
   type QuicCounts,
-  RECORD_COUNTERS,
-  type RecordCounts,
+  REQUEST_COUNTERS,
+  type RequestCounts,
 } from "./thread-counters.ts";
 
 export interface IngressThreadsDeps extends IngressThreadDeps {
@@ -79,10 +77,8 @@ export interface QuicSockets {
 export interface IngressThreads {
   /** Counters of each thread. */
   readonly stats: readonly HttpStats[];
-  /** Requests proxied to the main thread. */
-  readonly proxied: ProxiedCounts;
-  /** What they counted of their records. */
-  readonly records: RecordCounts;
+  /** What they proxied, and could not record. */
+  readonly requests: RequestCounts;
   /** TLS handshakes of clients. */
   readonly handshakes: HandshakeCounts;
   /** Presents this certificate to connections from now on. @throws SetupError if it cannot */
@@ -188,13 +184,9 @@ export function createIngressThreads(
 
   return {
     stats: threads.map(({ stats }) => stats),
-    proxied: sumOf(
-      PROXY_REASONS,
-      threads.map(({ stats }) => stats.proxied),
-    ),
-    records: sumOf(
-      RECORD_COUNTERS,
-      threads.map(({ stats }) => stats.records),
+    requests: sumOf(
+      REQUEST_COUNTERS,
+      threads.map(({ stats }) => stats.requests),
     ),
     handshakes: sumOf(
       HANDSHAKE_RESULTS,

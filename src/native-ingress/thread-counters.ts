@@ -31,26 +31,16 @@ export const HTTP_COUNTER_NAMES = [
 // The keys of REJECTIONS, which `Object.keys` types as plain strings.
 export const REJECTION_NAMES = Object.keys(REJECTIONS) as readonly RejectionReason[];
 
-/**
- * Why an ingress thread proxies a request to the main thread: no leader is connected, the record
- * ring is full, or anything else.
- */
-export const PROXY_REASONS = ["leaders", "recordRing", "other"] as const;
+/** Requests proxied to the main thread, and rejections without a record. */
+export const REQUEST_COUNTERS = ["proxied", "rejectionRecordsDropped"] as const;
 
-export type ProxyReason = (typeof PROXY_REASONS)[number];
-export type ProxiedCounts = Readonly<Counters<ProxyReason>>;
+export type RequestCounts = Readonly<Counters<(typeof REQUEST_COUNTERS)[number]>>;
 
 export interface IngressThreadCounters extends HttpStats {
-  /** Requests proxied to the main thread, by reason. */
-  readonly proxied: ProxiedCounts;
-  readonly records: RecordCounts;
+  readonly requests: RequestCounts;
   readonly handshakes: HandshakeCounts;
   readonly quic: QuicCounts;
 }
-
-export const RECORD_COUNTERS = ["rejectionRecordsDropped"] as const;
-
-export type RecordCounts = Readonly<Counters<(typeof RECORD_COUNTERS)[number]>>;
 
 /**
  * How a TLS handshake ended: a new session or a resumed one; the two sides did not agree, the
@@ -89,9 +79,8 @@ export const QUIC_COUNTERS = [
 
 export type QuicCounts = Readonly<Counters<(typeof QUIC_COUNTERS)[number]>>;
 
-const PROXIED_AT = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
-const RECORDS_AT = PROXIED_AT + PROXY_REASONS.length;
-const HANDSHAKES_AT = RECORDS_AT + RECORD_COUNTERS.length;
+const REQUESTS_AT = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
+const HANDSHAKES_AT = REQUESTS_AT + REQUEST_COUNTERS.length;
 const QUIC_AT = HANDSHAKES_AT + HANDSHAKE_RESULTS.length;
 
 export function ingressThreadCountersMemory(): SharedArrayBuffer {
@@ -102,8 +91,7 @@ export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadC
   return {
     counters: sharedCounters(HTTP_COUNTER_NAMES, memory),
     rejections: sharedCounters(REJECTION_NAMES, memory, HTTP_COUNTER_NAMES.length),
-    proxied: sharedCounters(PROXY_REASONS, memory, PROXIED_AT),
-    records: sharedCounters(RECORD_COUNTERS, memory, RECORDS_AT),
+    requests: sharedCounters(REQUEST_COUNTERS, memory, REQUESTS_AT),
     handshakes: sharedCounters(HANDSHAKE_RESULTS, memory, HANDSHAKES_AT),
     quic: sharedCounters(QUIC_COUNTERS, memory, QUIC_AT),
   };

@@ -403,20 +403,19 @@ export interface NativeSubmitting {
   /** Returns how many recent transactions were forgotten early, or NO_SUBMIT_PATH or PANIC. */
   submitPathEvicted(path: number): number;
   /**
-   * Submits a transaction, or with bit 0 of `form` that of a JSON-RPC call sendTransaction in its
-   * usual form. Bit 1: its signatures were verified before. `number` is that of the record that an
-   * accepted one leaves among the events; `maxRetries` below 0: the client set none. Writes to
-   * `out` the text of the signature, SIGNATURE_TEXT_MAX bytes, and from there on SUBMIT_NUMBERS
-   * floats: start and end of the call's id in `body`, error, found and needed of a transaction that
-   * is not valid, and the result of `eventsUnread`. Returns the number of characters of the
-   * signature of an accepted one; 0 for a call in another form, of which nothing is submitted; or
-   * SUBMIT_INVALID, SUBMIT_LEADERS_FULL, SUBMIT_NO_LEADER, SUBMIT_BUSY, SUBMIT_RING_FULL,
-   * NO_SUBMIT_PATH, NO_ROOM or PANIC.
+   * Submits a transaction, or with `isCall` that of a JSON-RPC call sendTransaction in its usual
+   * form. `number` is that of the record that an accepted one leaves among the events; `maxRetries`
+   * below 0: the client set none. Writes to `out` the text of the signature, SIGNATURE_TEXT_MAX
+   * bytes, and from there on SUBMIT_NUMBERS floats: start and end of the call's id in `body`,
+   * error, found and needed of a transaction that is not valid, and the result of `eventsUnread`.
+   * Returns the number of characters of the signature of an accepted one; 0 for a call in another
+   * form, of which nothing is submitted; or SUBMIT_INVALID, SUBMIT_LEADERS_FULL, SUBMIT_NO_LEADER,
+   * SUBMIT_BUSY, SUBMIT_RING_FULL, NO_SUBMIT_PATH, NO_ROOM or PANIC.
    */
   submit(
     path: number,
     body: Uint8Array,
-    form: number,
+    isCall: boolean,
     number: number,
     account: number,
     receivedNs: number,

@@ -4,7 +4,8 @@
  *
  * A delivery is sent immediately while the queue is empty and the leader has credit. Otherwise it
  * is queued, highest priority first, until its TTL ends. When the queue is full, the delivery with
- * the lowest priority is dropped. The final state of each delivery is reported exactly once.
+ * the lowest priority is dropped. The final state of each delivery is reported exactly once; where
+ * the engine's event of it is lost, some seconds late.
  *
  * Note: the native engine has a queue of its own, for all threads, with the same order and the same
  * bounds (`native/src/quic/priority_queue.rs`). With it the queue here holds only what waits for a
@@ -17,7 +18,7 @@ import type { Outcome, Packet, Target } from "../core/flow.ts";
 import type { Delivery } from "./delivery-table.ts";
 import type { LeaderConnection } from "./leader-connection.ts";
 import type { LeaderStats } from "./leader-stats.ts";
-import { RESENDS_IN_FLIGHT_MAX } from "./limits.ts";
+import { RESENDS_IN_FLIGHT_MAX, UNREPORTED_ON_WIRE_MS, UNREPORTED_WAITING_MS } from "./limits.ts";
 import { PriorityQueue, type QueuedDelivery } from "./priority-queue.ts";
 import type { SendCounters } from "./send-counters.ts";
 import { StreamWindow } from "./stream-window.ts";
@@ -93,7 +94,7 @@ export class Deliveries {
   readonly #cut: (delivery: Delivery) => void;
   readonly #noStreamCredit: (delivery: QueuedDelivery) => void;
   readonly #expired: (delivery: QueuedDelivery) => void;
-  readonly #overflowed: (delivery: Delivery) => void;
+  readonly #untracked: (delivery: Delivery) => void;
 
   constructor(stats: LeaderStats, deps: DeliveriesDeps, options: DeliveriesOptions) {
     this.stats = stats;
@@ -107,7 +108,7 @@ export class Deliveries {
       this.#drop(delivery, "leader_saturated");
     };
     this.#expired = (delivery) => this.#drop(delivery, "expired");
-    this.#overflowed = (delivery) => {
+    this.#untracked = (delivery) => {
       const kind = delivery.sentNs === 0 ? "dropped" : "failed";
       this.#end(delivery, kind, "too_many_in_flight", delivery.ageMs, delivery.resend);
     };
@@ -228,7 +229,7 @@ export class Deliveries {
       const { packetId, target, ageMs, resend } = delivery;
       this.stats.sent += 1;
       this.#deps.report(packetId, target, "sent", null, rttOf(connection), ageMs, resend, atNs);
-      connection.deliveries.putOnWire(delivery, atNs, this.#overflowed);
+      connection.deliveries.putOnWire(delivery, atNs, this.#untracked);
     }
     if (result === ON_WIRE) return;
     this.#resolve(connection, delivery, result, atNs);
@@ -263,6 +264,27 @@ export class Deliveries {
    */
   expire(nowNs: number, established: boolean): void {
     this.#queue.expire(nowNs - this.#ttlNs, established ? this.#noStreamCredit : this.#expired);
+  }
+
+  /**
+   * Ends the deliveries that the engine should have reported an end of by now: it had no room for
+   * the event. Call it when all events are read.
+   */
+  endUnreported({ deliveries, liveNs }: LeaderConnection, nowNs: number): void {
+    const waitingNs = nowNs - liveNs - this.#ttlNs - UNREPORTED_WAITING_MS * NS_PER_MS;
+    for (let row = deliveries.oldestWaiting; row !== null; row = deliveries.oldestWaiting) {
+      if (row.ageMs * NS_PER_MS > waitingNs) break;
+      this.#deps.counters.deliveriesUnreported += 1;
+      this.#end(row, "dropped", "expired", row.ageMs, row.resend);
+      deliveries.remove(row);
+    }
+    const onWireNs = nowNs - UNREPORTED_ON_WIRE_MS * NS_PER_MS;
+    for (let row = deliveries.oldestOnWire; row !== null; row = deliveries.oldestOnWire) {
+      if (row.sentNs > onWireNs) break;
+      this.#deps.counters.deliveriesUnreported += 1;
+      this.#untracked(row);
+      deliveries.remove(row);
+    }
   }
 
   /** The connection ended; all its deliveries fail. */
@@ -323,7 +345,7 @@ export class Deliveries {
   ): void {
     this.window.opened();
     const ageMs = (acceptedNs - connection.liveNs) / NS_PER_MS;
-    connection.deliveries.add(number, packetId, target, sentNs, ageMs, resend, this.#overflowed);
+    connection.deliveries.add(number, packetId, target, sentNs, ageMs, resend, this.#untracked);
     if (sentNs === 0) return;
     this.stats.sent += 1;
     const rttUs = rttOf(connection);

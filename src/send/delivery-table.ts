@@ -85,6 +85,15 @@ export class DeliveryTable {
     return this.#waiting.size;
   }
 
+  /** Of each kind the one that came first; null: there is none. */
+  get oldestOnWire(): Delivery | null {
+    return this.#onWire.oldest;
+  }
+
+  get oldestWaiting(): Delivery | null {
+    return this.#waiting.oldest;
+  }
+
   /**
    * Adds a delivery, which waits while its `sentNs` is 0. At the bound the oldest is removed, and
    * passed to `overflowed`.

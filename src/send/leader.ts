@@ -246,13 +246,16 @@ export class Leader {
   }
 
   /**
-   * Runs all time-driven work; called several times per `deliveryTtlMs` while some are queued.
+   * Runs all time-driven work; called several times per `deliveryTtlMs` while some are queued, when
+   * all events are read.
    */
   tick(nowNs: number): void {
     const connection = this.#connection;
     this.#deliveries.expire(nowNs, connection?.engineConnection?.established === true);
     if (connection !== null) this.#watch(connection, nowNs);
     if (this.#successor !== null) this.#watch(this.#successor, nowNs);
+    for (const each of [this.#connection, this.#retiring])
+      if (each !== null) this.#deliveries.endUnreported(each, nowNs);
     this.#probeLiveness(nowNs);
     if (this.#connection !== null && this.live) this.#deliveries.drain(this.#connection, nowNs);
     const retiring = this.#retiring;

@@ -32,6 +32,17 @@ export const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
 export const LEADER_SAYS_BYTES_MAX = 1024 * 1024;
 /** UDP payload of the QUIC handshake's datagrams. RFC 9000 section 14.1, 2026-11. */
 export const INITIAL_DATAGRAM_BYTES = 1200;
+/**
+ * How long after `send.delivery_ttl` a delivery that waits in the engine may be without an end:
+ * also the time after which a leader may receive a transaction again.
+ */
+export const UNREPORTED_WAITING_MS = 2_000;
+/**
+ * How long one on the wire may be: as long as a connection may be silent before it ends
+ * (`idleTimeoutMs`). A delivery that is lost on a connection that is not silent is repeated within
+ * a few round trips.
+ */
+export const UNREPORTED_ON_WIRE_MS = 10_000;
 /** Deliveries of one leader that the native engine tracks until they are acknowledged. */
 export const NATIVE_DELIVERIES_IN_FLIGHT_MAX = 4096;
 /** Units of events read from the native engine per call, 64 bytes each: several submissions. */

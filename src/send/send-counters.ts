@@ -20,6 +20,8 @@ export interface SendCounters {
   deliveriesAcked: number;
   deliveriesFailed: number;
   deliveriesDropped: number;
+  /** Those of them whose end the engine did not report. */
+  deliveriesUnreported: number;
   connectionsAttempted: number;
   /** Could not be started: an invalid address, or no socket for its family. */
   connectionsFailed: number;
@@ -52,6 +54,7 @@ export function newSendCounters(): SendCounters {
     deliveriesAcked: 0,
     deliveriesFailed: 0,
     deliveriesDropped: 0,
+    deliveriesUnreported: 0,
     connectionsAttempted: 0,
     connectionsFailed: 0,
     connectionsAdmitted: 0,

@@ -184,7 +184,8 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   const results: TrySendResult[] = [];
   let acceptedNs = 0;
   const pollTimer = createPollTimer(clock, () => {
-    // First what other threads sent over a connection that retires, which may close now.
+    // First the events: a connection that retires may close now, and a delivery whose end is among
+    // them is not one without an end.
     transport.flushEvents?.();
     const nextMs = leaders.tick(clock.nowNs());
     check();

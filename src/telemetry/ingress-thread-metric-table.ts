@@ -10,10 +10,9 @@ export const INGRESS_THREAD_METRICS = [
   ),
   counter(
     "touchdown_ingress_requests_proxied_total",
-    ["reason"],
-    "Requests that an ingress thread proxied to the main thread, by " +
-      "leader_backlog (leaders are connected that it cannot send this transaction to), " +
-      "record_ring_full, or other: reads, and requests of more than 16 KiB.",
+    [],
+    "Requests that an ingress thread proxied to the main thread: reads, requests of more than " +
+      "16 KiB, and submissions with an unusual head or key.",
   ),
   counter(
     "touchdown_ingress_rejection_records_dropped_total",

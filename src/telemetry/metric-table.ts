@@ -293,6 +293,12 @@ export const METRICS = [
     ["reason"],
     "Deliveries that failed or were dropped, by the reason.",
   ),
+  counter(
+    "touchdown_deliveries_unreported_total",
+    [],
+    "Deliveries that the sender ended, as expired or too_many_in_flight, because the engine did " +
+      "not report their end: its event was dropped.",
+  ),
   gauge(
     "touchdown_leader_connections",
     ["state"],
@@ -334,7 +340,7 @@ export const METRICS = [
   counter(
     "touchdown_engine_drops_total",
     ["kind"],
-    "Drops in the engine: event (leaves a delivery without a final state) and datagram, for " +
+    "Drops in the engine: event (the delivery's end is reported seconds late) and datagram, for " +
       "lack of space; datagram_rejected by the system, such as a probe that is too large; and " +
       "panic.",
   ),

@@ -415,7 +415,7 @@ describe.skipIf(native === null)("a client of an ingress thread", () => {
       expect([name, through.responses[name]]).toEqual([name, without.responses[name]]);
     }
     expect(through).toEqual(without);
-    expect(fronted.ingress?.ingressThreads.proxied.other).toBeGreaterThan(0);
+    expect(fronted.ingress?.ingressThreads.requests.proxied).toBeGreaterThan(0);
   });
 
   // The library matches only this single token and keeps the connection when others are present.

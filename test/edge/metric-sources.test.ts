@@ -72,7 +72,6 @@ for (let index = 0; index < 12; index += 1) {
 const IDENTITY = freshIdentity();
 
 /** Every counter that a metric reads holds a unique number. */
-const PROXIED = { leaders: 1_303, recordRing: 1_304, other: 1_305 };
 const LOST = { event: 1_403, datagram: 1_404, datagram_rejected: 1_405, panic: 7 };
 const CUT = {
   too_many: 95,
@@ -84,10 +83,6 @@ const CUT = {
   backpressure: 972,
 };
 const HANDSHAKES = numbered(HANDSHAKE_RESULTS, 1_330);
-const PROXY_REASONS = {
-  ...{ leader_backlog: PROXIED.leaders },
-  ...{ record_ring_full: PROXIED.recordRing, other: PROXIED.other },
-};
 const each = (name: string, label: string, values: Readonly<Record<string, number>>) =>
   Object.entries(values).map(([by, value]) => [name, { [label]: by }, value] as const);
 
@@ -127,8 +122,7 @@ const DEPS: MetricDeps = {
   certificate: { current: { expiresUnixMs: 1_321_500 }, loads: { ok: 1_322, failed: 1_323 } },
   quicReceipts: { counters: { missed: 1_332 } },
   ingressThreads: {
-    ...{ proxied: PROXIED },
-    records: { rejectionRecordsDropped: 1_311 },
+    requests: { proxied: 1_305, rejectionRecordsDropped: 1_311 },
     handshakes: HANDSHAKES,
     quic: {
       ...{ connections: 1_321, handshakes: 1_322, connected: 1_323, handshakesRefused: 1_324 },
@@ -233,6 +227,7 @@ const DEPS: MetricDeps = {
       deliveriesAcked: 142,
       deliveriesFailed: 143,
       deliveriesDropped: 144,
+      deliveriesUnreported: 152,
       deliveriesQueued: 150,
       deliveriesEvicted: 151,
       connectionsOverLimit: 1_400,
@@ -351,7 +346,7 @@ describe("an edge's metrics", () => {
     ["duplicate_submissions_total", {}, 1103],
     ["dedup_evictions_total", {}, 199],
     ["ingress_threads", {}, 3],
-    ...each("ingress_requests_proxied_total", "reason", PROXY_REASONS),
+    ["ingress_requests_proxied_total", {}, 1_305],
     ["ingress_rejection_records_dropped_total", {}, 1_311],
     ["ingress_sends_corked_total", {}, 62],
     ["quic_connections", {}, 1_321],
@@ -421,6 +416,7 @@ describe("an edge's metrics", () => {
     ["deliveries_sent_total", {}, 141],
     ["deliveries_queued_total", {}, 1_556],
     ["deliveries_evicted_total", {}, 1_558],
+    ["deliveries_unreported_total", {}, 152],
     ...each("deliveries_ended_total", "outcome", { acked: 142, failed: 143, dropped: 144 }),
     ["connections_live", {}, 145],
     ["connections_sendable", {}, 146],

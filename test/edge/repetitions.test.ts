@@ -219,7 +219,6 @@ function startFixture({ ingressThreads, lateMs }: Options) {
             plan: "Beta",
             receivedNs,
             maxRetries: null,
-            isVerified: false,
           },
           () => {},
         );

@@ -30,7 +30,7 @@ const TARGETS = new Uint8Array(1);
 
 const submissionOf = (bytes: Uint8Array, over: Partial<Submission> = {}): Submission => ({
   ...{ bytes, account: "acme", keyId: "k1", plan: "Pro", receivedNs: 1_000, maxRetries: null },
-  ...{ isVerified: false, ...over },
+  ...over,
 });
 
 /** On an engine that returns these, the last one again and again. */
@@ -51,8 +51,8 @@ function fixture(...answers: number[]) {
       return answers.shift() ?? 0;
     },
     submitPathEvicted: () => answers.shift() ?? 0,
-    submit(path, body, form, number, _account, receivedNs, maxRetries, out) {
-      calls.push([path, body, form, number, receivedNs, maxRetries]);
+    submit(path, body, isCall, number, _account, receivedNs, maxRetries, out) {
+      calls.push([path, body, isCall, number, receivedNs, maxRetries]);
       out.set(Buffer.from("signature"));
       new DataView(out.buffer, out.byteOffset).setFloat64(88 + 8 * 2, 3, true);
       new DataView(out.buffer, out.byteOffset).setFloat64(88 + 8 * 3, 5, true);
@@ -89,10 +89,10 @@ describe("a submission of the main thread", () => {
   it("is one call of the engine, whose signature is the answer", () => {
     const { submit, calls, said, submitting } = fixture(SIGNATURE_CHARS);
     expect(submit(submissionOf(BYTES))).toEqual({ kind: "accepted", signature: "signature" });
-    submit(submissionOf(BYTES, { isVerified: true, maxRetries: 4, account: "other" }));
+    submit(submissionOf(BYTES, { maxRetries: 4, account: "other" }));
     expect(calls).toEqual([
-      [77, BYTES, 0, 0, 1_000, -1],
-      [77, BYTES, 2, 1, 1_000, 4],
+      [77, BYTES, false, 0, 1_000, -1],
+      [77, BYTES, false, 1, 1_000, 4],
     ]);
     expect(said).toEqual([]);
     expect(submitting.submitterOf(0)).toEqual({ account: "acme", keyId: "k1", plan: "Pro" });
@@ -116,19 +116,23 @@ describe("a submission of the main thread", () => {
     expect(DECODE_ERROR.text_base58).toBe(3);
   });
 
-  it.each([
-    ["the ring is full", SUBMIT_RING_FULL, /fallen behind/],
-    ["another thread is sending it", SUBMIT_BUSY, /another thread/],
-  ])("is tried again, and not verified again, where %s", (_, code, message) => {
-    const { submit, calls, said } = fixture(code, SIGNATURE_CHARS);
+  it("is tried again, once the events are read, where the ring is full", () => {
+    const { submit, calls, said } = fixture(SUBMIT_RING_FULL, SIGNATURE_CHARS);
     expect(submit(submissionOf(BYTES)).kind).toBe("accepted");
     expect([calls.length, said]).toEqual([2, ["flush"]]);
-    expect(calls.map(([, , form]) => form)).toEqual([0, 2]);
-    const stuck = fixture(code);
+    const stuck = fixture(SUBMIT_RING_FULL);
     expect(stuck.submit(submissionOf(BYTES))).toMatchObject({
-      rejection: { reason: "overloaded", message: expect.stringMatching(message) },
+      rejection: { reason: "overloaded", message: expect.stringMatching(/fallen behind/) },
     });
     expect([stuck.calls.length, stuck.said]).toEqual([2, ["flush"]]);
+  });
+
+  it("is refused where another thread does not finish sending it", () => {
+    const { submit, calls, said } = fixture(SUBMIT_BUSY);
+    expect(submit(submissionOf(BYTES))).toMatchObject({
+      rejection: { reason: "overloaded", message: expect.stringMatching(/another thread/) },
+    });
+    expect([calls.length, said]).toEqual([1, []]);
   });
 
   it("has the events read after the turn, and once, where some wait", async () => {

@@ -16,8 +16,8 @@ import {
 } from "../../src/native-ingress/limits.ts";
 import {
   HTTP_COUNTER_NAMES,
-  PROXY_REASONS,
   REJECTION_NAMES,
+  REQUEST_COUNTERS,
 } from "../../src/native-ingress/thread-counters.ts";
 import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./fixture.ts";
 
@@ -197,18 +197,18 @@ describe("the records of ingress threads", () => {
     expect([accounting, keys.closes]).toEqual([[10], 1]);
   });
 
-  it("are reported with the counters: proxy reasons in total, and each thread's", async () => {
+  it("are reported with the counters: those of requests in total, and each thread's", async () => {
     const { ingressThreads, thread } = started();
     const first = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
     for (const [number, counts] of [
-      [0, [1, 2, 3]],
-      [1, [10, 20, 30]],
+      [0, [1, 2]],
+      [1, [10, 20]],
     ] as const) {
       const numbers = new Float64Array(shared(thread(number).memory.counters));
       numbers.set(counts, first);
       numbers[HTTP_COUNTER_NAMES.indexOf("accepted")] = 100 + number;
     }
-    expect(PROXY_REASONS.map((reason) => ingressThreads.proxied[reason])).toEqual([11, 22, 33]);
+    expect(REQUEST_COUNTERS.map((name) => ingressThreads.requests[name])).toEqual([11, 22]);
     expect(ingressThreads.stats.map(({ counters }) => counters.accepted)).toEqual([100, 101]);
     await ingressThreads.stop();
   });

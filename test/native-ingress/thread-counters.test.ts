@@ -9,10 +9,9 @@ import {
   HTTP_COUNTER_NAMES,
   ingressThreadCounters,
   ingressThreadCountersMemory,
-  PROXY_REASONS,
   QUIC_COUNTERS,
-  RECORD_COUNTERS,
   REJECTION_NAMES,
+  REQUEST_COUNTERS,
 } from "../../src/native-ingress/thread-counters.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
@@ -47,10 +46,11 @@ describe("the counters of an ingress thread", () => {
     const rust = readFileSync(path, "utf8");
     const numberOf = (name: string) =>
       Number(new RegExp(`^const ${name}: usize = (\\d+);$`, "m").exec(rust)?.[1]);
-    const counts = ["HTTP_COUNTERS", "REJECTION_NUMBERS", "QUIC_COUNTERS"].map(numberOf);
-    expect(counts).toEqual([
+    const names = ["HTTP_COUNTERS", "REJECTION_NUMBERS", "REQUEST_COUNTERS", "QUIC_COUNTERS"];
+    expect(names.map(numberOf)).toEqual([
       HTTP_COUNTER_NAMES.length,
       REJECTION_NAMES.length,
+      REQUEST_COUNTERS.length,
       QUIC_COUNTERS.length,
     ]);
     const [, list = ""] = /pub enum Counter \{([\s\S]*?)\n\}/.exec(rust) ?? [];
@@ -58,16 +58,14 @@ describe("the counters of an ingress thread", () => {
     const camel = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
     expect(variants.map(([, name]) => name)).toEqual([
       ...HTTP_COUNTER_NAMES.map(camel),
-      ...PROXY_REASONS.map((reason) => `Proxied${camel(reason)}`),
-      ...RECORD_COUNTERS.map(camel),
+      ...REQUEST_COUNTERS.map(camel),
       ...HANDSHAKE_RESULTS.map((result) => `Handshakes${camel(result)}`),
       ...QUIC_COUNTERS.map((name) => `Quic${camel(name)}`),
     ]);
     const starts = variants.flatMap(([, name, at]) => (at === undefined ? [] : [`${name} ${at}`]));
     expect(starts).toEqual([
       "Connections 0",
-      "ProxiedLeaders PROXIED_AT",
-      "RejectionRecordsDropped RECORDS_AT",
+      "Proxied REQUESTS_AT",
       "HandshakesFull HANDSHAKES_AT",
       "QuicConnections QUIC_AT",
     ]);

@@ -131,7 +131,7 @@ const EQUAL: readonly Pair[] = [
   ...alike(
     "submit/target_table.rs",
     "src/send/native/shared-target-table.ts",
-    "SEQUENCE OPEN INGRESS_THREADS ENGINE COUNT TTL_MS BYTES_MAX PEERS",
+    "SEQUENCE INGRESS_THREADS ENGINE COUNT TTL_MS BYTES_MAX PEERS",
   ),
   ...alike("submit/key_table.rs", "src/accounts/limits.ts", "KEYS_MAX"),
   ["submit/key_table.rs", "TOKEN_BYTES_MIN", "src/core/limits.ts", "TOKEN_CHARS_MIN"],
@@ -243,7 +243,7 @@ const COMPARED_ELSEWHERE: ReadonlySet<string> = new Set([
   "PUBLIC_KEY_PREFIX of src/accounts/keys/public-key.ts",
   "QUIC_COUNTERS of src/native-ingress/thread-counters.ts",
   "HTTP_COUNTER_NAMES of src/native-ingress/thread-counters.ts",
-  "PROXY_REASONS of src/native-ingress/thread-counters.ts",
+  "REQUEST_COUNTERS of src/native-ingress/thread-counters.ts",
   "HANDSHAKE_RESULTS of src/native-ingress/thread-counters.ts",
   "SHARED_TARGET_TABLE_BYTES of src/send/native/shared-target-table.ts",
 ]);

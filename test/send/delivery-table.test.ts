@@ -39,6 +39,16 @@ describe("the deliveries of a connection", () => {
     expect([table.find(1), table.find(2), table.onWire, table.waiting]).toEqual([null, null, 0, 0]);
   });
 
+  it("have an oldest one on the wire, and an oldest one that waits", () => {
+    const table = new DeliveryTable(8, 8);
+    expect([table.oldestOnWire, table.oldestWaiting]).toEqual([null, null]);
+    for (const number of [1, 2, 3, 4]) add(table, number, number < 3 ? 0 : number);
+    const oldest = (): unknown[] => [table.oldestOnWire?.number, table.oldestWaiting?.number];
+    expect(oldest()).toEqual([3, 1]);
+    for (const number of [1, 3]) table.remove(found(table, number));
+    expect(oldest()).toEqual([4, 2]);
+  });
+
   it("are on the wire once they are put there, after those that were before", () => {
     const table = new DeliveryTable(8, 8);
     for (const number of [1, 2, 3]) add(table, number, number === 3 ? 4 : 0);

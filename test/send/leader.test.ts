@@ -196,6 +196,36 @@ describe("a delivery in flight", () => {
     ]);
   });
 
+  it("whose end is lost is ended once, as late as the engine could have reported it", () => {
+    const { connection, trySend, later, story, counters, leader } = live();
+    connection().delay(1);
+    trySend(1);
+    later(1);
+    trySend(2);
+    later(2_799);
+    expect(story).toEqual(["1 leader sent"]);
+    later(1);
+    expect(story.slice(1)).toEqual(["2 leader dropped expired"]);
+    later(7_198);
+    expect([story.length, leader.inFlight]).toEqual([2, 1]);
+    later(1);
+    expect(story.slice(2)).toEqual(["1 leader failed too_many_in_flight"]);
+    expect([leader.queued, leader.inFlight, counters.deliveriesUnreported]).toEqual([0, 0, 2]);
+    for (const number of [0, 1]) connection().ack(number);
+    expect(story.length).toBe(3);
+  });
+
+  it("whose end is lost is ended on a connection that is being replaced, too", () => {
+    const { connection, trySend, later, leader, clock, story } = live();
+    connection().delay(0);
+    trySend(1);
+    clock.advance(2_000);
+    leader.recycle(clock.nowNs());
+    connection().admit();
+    later(801);
+    expect(story).toEqual(["1 leader dropped expired"]);
+  });
+
   it.each([
     ["leave", "connection_lost", "not_connected"],
     ["shutDown", "shutting_down", "shutting_down"],

@@ -377,6 +377,27 @@ describe("resend", () => {
     expect(fixture.sender.resend(packet, anyone)).toBe(1);
   });
 
+  it("goes to a leader again once deliveries whose end was lost are ended", async () => {
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit();
+    while (fixture.sender.resend(packet, anyone) === 1);
+    fixture.clock.advance(9_900);
+    expect(fixture.sender.resend(packet, anyone)).toBe(0);
+    fixture.clock.advance(400);
+    expect(fixture.sender.resend(packet, anyone)).toBe(1);
+    expect(fixture.sender.counters.deliveriesUnreported).toBe(RESENDS_IN_FLIGHT_MAX);
+  });
+
+  it("is not stopped by a delivery whose end is among the unread events", async () => {
+    const fixture = await startFixture(planOf([A]));
+    const connection = fixture.transport.to(A);
+    connection.admit();
+    fixture.send();
+    fixture.transport.flushEvents = () => connection.ack(0);
+    fixture.clock.advance(20_000);
+    expect(fixture.story(1)).toEqual(["sent", "acked"]);
+  });
+
   it("sends nothing once stopped", async () => {
     const fixture = await startFixture(planOf([A]));
     fixture.transport.to(A).admit();

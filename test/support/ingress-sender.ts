@@ -52,7 +52,7 @@ export function createIngressSender(
   let needsImmediateWake = false;
 
   function send(bytes: Uint8Array, into: SendRecord): boolean {
-    if (!table.isOpen || !table.refresh()) return false;
+    if (!table.refresh()) return false;
     const accepts = (index: number): boolean => bytes.length <= (table.bytesMax[index] ?? 0);
     const peers = [...table.peers.subarray(0, table.count)].filter((_, index) => accepts(index));
     const count = peers.length;

@@ -306,8 +306,9 @@ function submitPath() {
 /** A submission, mostly to a path that is open. */
 function submission() {
   const [path, out] = [pick(latest.submitPathOpen), new Uint8Array(pick([0, 135, 136, 200]))];
-  const numbers = Array.from({ length: 5 }, () => argument("number"));
-  return [path, argument("Uint8Array"), ...numbers, below(4) === 0 ? argument("Uint8Array") : out];
+  const body = [argument("Uint8Array"), argument("boolean")];
+  const numbers = Array.from({ length: 4 }, () => argument("number"));
+  return [path, ...body, ...numbers, below(4) === 0 ? argument("Uint8Array") : out];
 }
 
 const ARGUMENTS = {

@@ -124,7 +124,6 @@ export function newFixture() {
         plan: "Beta",
         receivedNs: clock.nowNs(),
         maxRetries,
-        isVerified: false,
       },
       (result) => {
         note("result");

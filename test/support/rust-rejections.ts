@@ -11,11 +11,14 @@ import {
   rejectionOf,
 } from "../../src/core/decode-errors.ts";
 import {
+  BUSY_REJECTION,
+  INTERNAL_REJECTION,
   LEADERS_FULL_REJECTION,
   NO_LEADER_REJECTION,
   REJECTIONS,
   type Rejection,
   type RejectionReason,
+  RING_FULL_REJECTION,
   rateLimitMessage,
 } from "../../src/core/errors.ts";
 import { RPC_BATCH_CALLS_MAX, STATUS_MESSAGE_CHARS_MAX } from "../../src/http/limits.ts";
@@ -233,6 +236,9 @@ export function rustRejections(): string {
     "",
     fixed("NO_LEADER", NO_LEADER_REJECTION),
     fixed("LEADERS_FULL", LEADERS_FULL_REJECTION),
+    fixed("BUSY", BUSY_REJECTION),
+    fixed("RING_FULL", RING_FULL_REJECTION),
+    fixed("INTERNAL", INTERNAL_REJECTION),
     message("RATE_LIMITED", limited),
     "",
     "/// Methods of other senders, and what to use instead.",

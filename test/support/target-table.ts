@@ -9,13 +9,12 @@ import {
   COUNT,
   ENGINE,
   INGRESS_THREADS,
-  OPEN,
   PEERS,
   SEQUENCE,
   TTL_MS,
 } from "../../src/send/native/shared-target-table.ts";
 
-/** A write takes less than a microsecond; after this many retries the request is proxied. */
+/** A write takes less than a microsecond; after this many retries the last table read is used. */
 const TRIES = 8;
 
 export class TargetTable {
@@ -33,11 +32,6 @@ export class TargetTable {
   constructor(memory: SharedArrayBuffer) {
     this.#int32 = new Uint32Array(memory);
     this.threadNumber = Atomics.add(this.#int32, INGRESS_THREADS, 1) + 1;
-  }
-
-  /** Whether ingress threads may send now. */
-  get isOpen(): boolean {
-    return Atomics.load(this.#int32, OPEN) === 1;
   }
 
   /** Reads changes; false where it is being written repeatedly. */

@@ -44,11 +44,6 @@ impl Decoder {
         Some(Self { rule, verifier })
     }
 
-    /// Validates a transaction whose signatures were verified before.
-    pub fn decode_verified(&self, bytes: &[u8]) -> Result<Accepted, Rejected> {
-        parse(bytes, &self.rule)
-    }
-
     /// Validates a transaction.
     pub fn decode(&self, bytes: &[u8]) -> Result<Accepted, Rejected> {
         let accepted = parse(bytes, &self.rule)?;

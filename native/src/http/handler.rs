@@ -100,8 +100,6 @@ pub enum Handled {
 pub struct ForwardedMeta {
     /// Whether the rate limit was charged here.
     pub is_limit_charged: bool,
-    /// Whether its one transaction was validated here, so that its signatures are valid.
-    pub is_verified: bool,
     /// CLOCK_MONOTONIC when it was complete, 0 where unknown.
     pub received_ns: u64,
 }

@@ -99,13 +99,11 @@ impl ForwardedHeader<'_> {
     fn insert(self, line_end: usize, bytes: &[u8], out: &mut Vec<u8>) {
         let (line, rest) = bytes.split_at_checked(line_end).unwrap_or((bytes, &[]));
         let Self { name, from, ingress_thread, meta } = self;
-        let ForwardedMeta { is_limit_charged, is_verified, received_ns } = meta;
-        let [charged, verified] = [is_limit_charged, is_verified].map(u8::from);
+        let charged = u8::from(meta.is_limit_charged);
         out.clear();
         out.extend_from_slice(line);
         // Writing to memory cannot fail.
-        let _ =
-            write!(out, "{name}: {from} {ingress_thread} {charged} {received_ns} {verified}\r\n");
+        let _ = write!(out, "{name}: {from} {ingress_thread} {charged} {}\r\n", meta.received_ns);
         out.extend_from_slice(rest);
     }
 }

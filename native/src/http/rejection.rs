@@ -6,8 +6,8 @@ use std::fmt::Write;
 use crate::decode::errors::{DecodeError, Rejected};
 use crate::http::message_template::{push_json, push_number, render};
 use crate::http::rejection_table::{
-    DECODE_ROWS, DecodeRow, LEADERS_FULL, NO_LEADER, RATE_LIMITED, REASONS, Reason, ReasonRow,
-    STATUS_MESSAGE_CHARS_MAX,
+    BUSY, DECODE_ROWS, DecodeRow, INTERNAL, LEADERS_FULL, NO_LEADER, RATE_LIMITED, REASONS,
+    RING_FULL, Reason, ReasonRow, STATUS_MESSAGE_CHARS_MAX,
 };
 use crate::sync::clock::{NS_PER_MS, NS_PER_S};
 
@@ -56,6 +56,24 @@ impl Rejection {
     #[must_use]
     pub fn leaders_full() -> Self {
         Self::new(Reason::Overloaded, LEADERS_FULL.into())
+    }
+
+    /// Another thread is sending the transaction.
+    #[must_use]
+    pub fn busy() -> Self {
+        Self::new(Reason::Overloaded, BUSY.into())
+    }
+
+    /// The main thread does not keep up with what is accepted.
+    #[must_use]
+    pub fn ring_full() -> Self {
+        Self::new(Reason::Overloaded, RING_FULL.into())
+    }
+
+    /// A bug.
+    #[must_use]
+    pub fn internal() -> Self {
+        Self::new(Reason::Internal, INTERNAL.into())
     }
 
     /// The decoder rejects the transaction.

@@ -541,6 +541,14 @@ pub const NO_LEADER: &str =
 pub const LEADERS_FULL: &str =
     "the queue of every connected leader is full, and each transaction in it \
     ranks as high or higher";
+pub const BUSY: &str =
+    "another thread is sending this transaction and does not finish; it is sa\
+    fe to send the same transaction again";
+pub const RING_FULL: &str =
+    "this edge has fallen behind in accounting; it is safe to send the same t\
+    ransaction again";
+pub const INTERNAL: &str =
+    "internal error; the request may be retried";
 pub const RATE_LIMITED: Template =
     "the rate limit of {0} is {1} requests a second with a burst of {2}; the \
     next one is let through in {3} ms";

@@ -111,11 +111,7 @@ impl RequestHandler for Echo {
         log.leaving += usize::from(request.is_drain_announced);
         drop(log);
         if request.body.starts_with(b"proxy") {
-            return Handled::Proxy(ForwardedMeta {
-                is_limit_charged: true,
-                is_verified: true,
-                received_ns: 7,
-            });
+            return Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns: 7 });
         }
         let body = request.body;
         let endpoint = request.endpoint;

@@ -114,19 +114,18 @@ pub(crate) fn dedup_memory_of(path: u32) -> Option<Memory> {
     SUBMIT_PATHS.find(path)?.lock().as_ref().map(MainThread::dedup_memory)
 }
 
-/// Submits a transaction, or with bit 0 of `form` that of a JSON-RPC call `sendTransaction`. Bit 1:
-/// its signatures were verified before. `number` is that of the record which it leaves in the ring,
-/// `account` the account's number, `max_retries` below 0 for none. Writes the answer to `out`: the
-/// signature's text, start and end of the call's id in `body`, error, found and needed of what is
-/// not valid, and how many units of events are unread. Returns the number of characters of the
-/// signature if it is accepted; 0 for a call in another form, of which nothing is submitted; or a
-/// SUBMIT code, NO_SUBMIT_PATH, NO_ROOM or PANIC.
+/// Submits a transaction, or with `is_call` that of a JSON-RPC call `sendTransaction`. `number` is
+/// that of the record which it leaves in the ring, `account` the account's number, `max_retries`
+/// below 0 for none. Writes the answer to `out`: the signature's text, start and end of the call's
+/// id in `body`, error, found and needed of what is not valid, and how many units of events are
+/// unread. Returns the number of characters of the signature if it is accepted; 0 for a call in
+/// another form, of which nothing is submitted; or a SUBMIT code, NO_SUBMIT_PATH, NO_ROOM or PANIC.
 #[allow(clippy::too_many_arguments)]
 #[napi]
 pub fn submit(
     path: u32,
     body: &[u8],
-    form: u32,
+    is_call: bool,
     number: u32,
     account: f64,
     received_ns: f64,
@@ -143,9 +142,8 @@ pub fn submit(
             account: account as u64,
             received_ns: received_ns as u64,
             max_retries: (max_retries >= 0.0).then_some(max_retries as u64),
-            is_verified: form & 2 != 0,
         };
-        let answered = if form & 1 == 0 {
+        let answered = if !is_call {
             path.submit(body, &submission)
         } else {
             let Some((call, answered)) = path.submit_call(body, &submission) else { return 0 };

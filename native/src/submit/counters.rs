@@ -2,8 +2,8 @@
 //!
 //! One thread writes. Another thread may read a slightly old value, never half of one. The order is
 //! that of `src/native-ingress/thread-counters.ts`: the HTTP counters, one number per rejection
-//! reason, the proxied requests, the records of rejections that were not written, and the TLS
-//! handshakes.
+//! reason, the proxied requests, the records of rejections that were not written, the TLS
+//! handshakes, and those of QUIC clients.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,16 +15,13 @@ use crate::sync::shared_memory::{AtomicSlice, Memory};
 const HTTP_COUNTERS: usize = 15;
 /// Number of rejection reasons: entries of `REJECTIONS` in `src/core/errors.ts`.
 const REJECTION_NUMBERS: usize = 16;
-/// Where the counters of proxied requests start.
-const PROXIED_AT: usize = HTTP_COUNTERS + REJECTION_NUMBERS;
-/// `PROXY_REASONS` of `src/native-ingress/thread-counters.ts`.
-const PROXY_REASON_COUNT: usize = 3;
-
-/// Where the counters of records start.
-const RECORDS_AT: usize = PROXIED_AT + PROXY_REASON_COUNT;
+/// Where the other counters of requests start.
+const REQUESTS_AT: usize = HTTP_COUNTERS + REJECTION_NUMBERS;
+/// `REQUEST_COUNTERS` of `src/native-ingress/thread-counters.ts`.
+const REQUEST_COUNTERS: usize = 2;
 
 /// Where the counters of TLS handshakes start.
-const HANDSHAKES_AT: usize = RECORDS_AT + 1;
+const HANDSHAKES_AT: usize = REQUESTS_AT + REQUEST_COUNTERS;
 /// `HANDSHAKE_RESULTS` of `src/native-ingress/thread-counters.ts`.
 const HANDSHAKE_RESULT_COUNT: usize = 6;
 
@@ -72,14 +69,10 @@ pub enum Counter {
     ResponsesUnread,
     /// Requests whose handler failed.
     HandlerErrors,
-    /// Proxied, because they could not be sent from here.
-    ProxiedLeaders = PROXIED_AT,
-    /// Proxied, because the event ring was full.
-    ProxiedRecordRing,
-    /// Proxied for another reason.
-    ProxiedOther,
+    /// Requests proxied to the main thread.
+    Proxied = REQUESTS_AT,
     /// Rejections without a record, because too many records were unread.
-    RejectionRecordsDropped = RECORDS_AT,
+    RejectionRecordsDropped,
     /// TLS handshakes of new sessions.
     HandshakesFull = HANDSHAKES_AT,
     /// TLS handshakes of resumed sessions.
@@ -186,7 +179,7 @@ mod tests {
 
     /// Each counter once.
     const ALL: [Counter;
-        HTTP_COUNTERS + PROXY_REASON_COUNT + 1 + HANDSHAKE_RESULT_COUNT + QUIC_COUNTERS] = [
+        HTTP_COUNTERS + REQUEST_COUNTERS + HANDSHAKE_RESULT_COUNT + QUIC_COUNTERS] = [
         Counter::Connections,
         Counter::ConnectionsRejected,
         Counter::ConnectionsEvicted,
@@ -202,9 +195,7 @@ mod tests {
         Counter::ResponsesDeferred,
         Counter::ResponsesUnread,
         Counter::HandlerErrors,
-        Counter::ProxiedLeaders,
-        Counter::ProxiedRecordRing,
-        Counter::ProxiedOther,
+        Counter::Proxied,
         Counter::RejectionRecordsDropped,
         Counter::HandshakesFull,
         Counter::HandshakesResumed,
@@ -240,7 +231,7 @@ mod tests {
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=15).map(f64::from);
-        let others = (16..=40).map(f64::from);
+        let others = (16..=38).map(f64::from);
         let rejections = [0.0; REJECTION_NUMBERS];
         assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
     }
@@ -255,7 +246,7 @@ mod tests {
         counters.reject(Reason::MethodNotAllowed);
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read = |at: usize| f64::from_bits(cells.get(at).unwrap().load(Relaxed));
-        assert_eq!((read(HTTP_COUNTERS), read(PROXIED_AT - 1)), (1.0, 2.0));
+        assert_eq!((read(HTTP_COUNTERS), read(REQUESTS_AT - 1)), (1.0, 2.0));
         assert_eq!(counters.rejections(Reason::MethodNotAllowed), 2.0);
         assert_eq!(ALL.map(|counter| counters.number(counter)), [0.0; ALL.len()]);
     }
@@ -267,9 +258,9 @@ mod tests {
         counters.add(Counter::Connections, 2.0);
         counters.add(Counter::Connections, 1.0);
         counters.add(Counter::Connections, -1.0);
-        counters.add(Counter::ProxiedOther, 1.0);
+        counters.add(Counter::Proxied, 1.0);
         let numbers = ALL.map(|counter| counters.number(counter));
-        assert_eq!((numbers[0], numbers[17]), (2.0, 1.0));
+        assert_eq!((numbers[0], numbers[15]), (2.0, 1.0));
         assert_eq!(numbers.iter().sum::<f64>(), 3.0);
     }
 

@@ -20,6 +20,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::quic::engine::Engine;
 use crate::quic::landed_shares::Offer;
@@ -37,6 +39,10 @@ pub const BURST_GAP_NS: u64 = 60_000;
 pub const CORKED_TRANSACTIONS_MAX: u32 = 16;
 /// How long the oldest one may be corked before the next transaction or other work.
 pub const CORKED_NS_MAX: u64 = 200_000;
+/// How often a thread waits for others in one turn of its loop, and for how long: together 5 ms. They
+/// need microseconds, unless they are preempted.
+const PAUSES_PER_TURN: usize = 25;
+const PAUSE: Duration = Duration::from_micros(200);
 /// Numbers of transactions of one thread, a range of its own; the first range is the sender's:
 /// `DELIVERY_NUMBERS` of `src/send/limits.ts`. A number returns long after its transaction.
 const NUMBERS: u32 = 1 << 24;
@@ -53,8 +59,6 @@ pub enum FanOutOutcome {
     LeadersFull,
     /// Nothing is sent: no leader is connected that accepts so many bytes.
     NoLeader,
-    /// Nothing is sent: the sender must send it.
-    LeftToSender,
     /// Nothing is sent: it could not be published.
     Unpublished,
 }
@@ -173,6 +177,7 @@ pub struct FanOut<E> {
     is_urgent: bool,
     /// Whether a record of this turn is urgent.
     is_wake_due: bool,
+    pauses_left: usize,
 }
 
 impl<E: EngineHandle> FanOut<E> {
@@ -188,6 +193,7 @@ impl<E: EngineHandle> FanOut<E> {
             burst: Burst::default(),
             is_urgent: false,
             is_wake_due: false,
+            pauses_left: PAUSES_PER_TURN,
         }
     }
 
@@ -209,15 +215,11 @@ impl<E: EngineHandle> FanOut<E> {
         sent: &mut FanOutResult,
         publish: impl FnOnce(&FanOutResult) -> bool,
     ) -> FanOutOutcome {
-        if self.has_no_leader() {
-            return FanOutOutcome::NoLeader;
-        }
-        if !self.can_send() {
-            return FanOutOutcome::LeftToSender;
-        }
-        let &Targets { ttl_ms, .. } = self.targets.table();
-        let (count, peers) = self.targets.table().accepting(bytes.len());
-        if bytes.is_empty() || count == 0 {
+        let targets = self.targets.latest();
+        let &Targets { engine, ttl_ms, .. } = targets;
+        let (count, peers) = targets.accepting(bytes.len());
+        // The sender may have started another engine.
+        if engine != self.engine_handle.engine() || bytes.is_empty() || count == 0 {
             return FanOutOutcome::NoLeader;
         }
         let number = self.next_number();
@@ -248,27 +250,6 @@ impl<E: EngineHandle> FanOut<E> {
         FanOutOutcome::Sent
     }
 
-    /// Whether there are targets now that transactions may be sent to.
-    #[must_use]
-    pub fn can_send(&mut self) -> bool {
-        if !self.targets.is_open() || !self.targets.refresh() {
-            return false;
-        }
-        let &Targets { engine, count, .. } = self.targets.table();
-        // The sender may have started another engine.
-        engine != 0 && engine == self.engine_handle.engine() && count > 0
-    }
-
-    /// Whether the sender has no connected leader either.
-    #[must_use]
-    pub fn has_no_leader(&mut self) -> bool {
-        if self.targets.is_open() || !self.targets.refresh() {
-            return false;
-        }
-        let &Targets { engine, count, .. } = self.targets.table();
-        engine != 0 && engine == self.engine_handle.engine() && count == 0
-    }
-
     /// Now, CLOCK_MONOTONIC ns.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
@@ -295,8 +276,20 @@ impl<E: EngineHandle> FanOut<E> {
         }
     }
 
+    /// Waits a little for another thread, once what is corked has left. False when this turn has
+    /// waited for long enough.
+    #[must_use]
+    pub fn pause(&mut self) -> bool {
+        let Some(left) = self.pauses_left.checked_sub(1) else { return false };
+        self.pauses_left = left;
+        self.uncork();
+        sleep(PAUSE);
+        true
+    }
+
     /// End of a loop turn: uncorks everything, and wakes the sender if it must be.
     pub fn end_turn(&mut self) {
+        self.pauses_left = PAUSES_PER_TURN;
         self.uncork();
         if std::mem::take(&mut self.is_wake_due) {
             self.engine_handle.wake_if_urgent();

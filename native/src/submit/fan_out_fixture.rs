@@ -107,7 +107,6 @@ impl Fixture {
         let memory = Memory::fresh(TARGET_TABLE_BYTES);
         let publisher = Publisher::new(&memory);
         publisher.publish(&targets_of(count), 800, 1232);
-        publisher.open(true);
         let fake = Rc::new(Fake {
             now_ns: Cell::new(1_000_000_000),
             status: Cell::new(0b11),

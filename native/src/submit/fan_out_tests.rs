@@ -1,4 +1,4 @@
-//! What an ingress thread sends and what it leaves to the sender, and what it reports.
+//! What a thread sends and what it leaves to the sender, and what it reports.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering::SeqCst;
@@ -38,7 +38,7 @@ fn transaction_numbers_are_unique_across_threads() {
     let range = u64::from(NUMBERS);
     assert_eq!(numbers, [range + 1, 2 * range + 1, range + 2, 2 * range + 2]);
     // They have 31 bits, however many ingress threads there were.
-    fixture.publisher.words[2].store(126, SeqCst);
+    fixture.publisher.words[1].store(126, SeqCst);
     for number in [127 * range + 1, range + 1] {
         let mut other = fan_out_on(&fixture.memory, &fixture.fake, 0);
         assert_eq!(other.send(BYTES, OFFER, &mut fixture.sent, |_| true), FanOutOutcome::Sent);
@@ -70,18 +70,12 @@ fn up_to_16_deliveries_are_sent() {
 }
 
 #[test]
-fn oversized_or_empty_transaction_or_closed_table_is_not_sent() {
+fn oversized_or_empty_transaction_is_not_sent() {
     let mut fixture = Fixture::calm();
     let refused = FanOutOutcome::NoLeader;
     assert_eq!(fixture.fan_out.send(&[0; 1233], OFFER, &mut fixture.sent, |_| true), refused);
     assert_eq!(fixture.fan_out.send(&[], OFFER, &mut fixture.sent, |_| true), refused);
-    fixture.publisher.open(false);
-    assert!(!fixture.send());
-    fixture.publisher.open(true);
-    fixture.publisher.words[0].fetch_add(1, SeqCst);
-    assert!(!fixture.send());
     assert_eq!((fixture.sent.number, fixture.fake.calls.take()), (0, vec![]));
-    fixture.publisher.words[0].fetch_add(1, SeqCst);
     let outcome = fixture.fan_out.send(&[0; 1232], OFFER, &mut fixture.sent, |_| true);
     assert_eq!(outcome, FanOutOutcome::Sent);
 }
@@ -90,7 +84,6 @@ fn oversized_or_empty_transaction_or_closed_table_is_not_sent() {
 fn transaction_is_sent_to_those_leaders_that_accept_its_size() {
     let mut fixture = Fixture::calm();
     fixture.publisher.publish_each(&[70, 71, 72], 800, &[1232, 4096, 1500]);
-    fixture.publisher.open(true);
     let outcome = fixture.fan_out.send(&[0; 1400], OFFER, &mut fixture.sent, |_| true);
     assert_eq!((outcome, fixture.sent.count), (FanOutOutcome::Sent, 2));
     assert_eq!(fixture.sent.peers[..2], [71, 72]);
@@ -101,8 +94,7 @@ fn transaction_is_sent_to_those_leaders_that_accept_its_size() {
 #[test]
 fn empty_table_sends_nothing() {
     let mut fixture = Fixture::new(0, 0);
-    assert!(!fixture.send());
-    assert!(fixture.publisher.words[1].load(SeqCst) == 1 && fixture.fake.calls.take().is_empty());
+    assert_eq!((fixture.outcome(), fixture.fake.calls.take()), (FanOutOutcome::NoLeader, vec![]));
 }
 
 #[test]
@@ -110,27 +102,35 @@ fn new_table_is_used_immediately() {
     let mut fixture = Fixture::calm();
     assert!(fixture.send());
     fixture.publisher.publish(&[99], 700, 1232);
-    assert!(!fixture.send());
-    fixture.publisher.open(true);
     assert!(fixture.send());
     assert_eq!((fixture.sent.peers[0], fixture.sent.count), (99, 1));
     assert_eq!(fixture.fake.given.take()[1].0, [99, NUMBERS + 2]);
 }
 
 #[test]
-fn table_of_another_engine_sends_nothing_and_stays_open() {
+fn while_a_table_is_written_the_one_before_is_used() {
+    let mut fixture = Fixture::calm();
+    fixture.publisher.words[0].fetch_add(1, SeqCst);
+    assert_eq!(fixture.outcome(), FanOutOutcome::NoLeader);
+    fixture.publisher.words[0].fetch_add(1, SeqCst);
+    assert!(fixture.send());
+    fixture.publisher.words[0].fetch_add(1, SeqCst);
+    fixture.publisher.words[5].store(99, SeqCst);
+    assert!(fixture.send());
+    assert_eq!((fixture.sent.peers[0], fixture.sent.count), (70, 2));
+}
+
+#[test]
+fn table_of_another_engine_sends_nothing() {
     let mut fixture = Fixture::calm();
     for engine in [0, 4] {
         fixture.publisher.engine = engine;
         fixture.publisher.publish(&targets_of(2), 800, 1232);
-        fixture.publisher.open(true);
         assert!(!fixture.send());
     }
-    let (is_open, calls) = (fixture.publisher.words[1].load(SeqCst), fixture.fake.calls.take());
-    assert_eq!((is_open, calls), (1, vec![]));
+    assert_eq!(fixture.fake.calls.take(), []);
     fixture.publisher.engine = 3;
     fixture.publisher.publish(&targets_of(2), 800, 1232);
-    fixture.publisher.open(true);
     assert!(fixture.send());
 }
 
@@ -143,9 +143,8 @@ fn inconsistent_table_sends_to_what_it_names() {
             rng = rng.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             word.store(if rng >> 31 == 0 { rng >> 8 } else { rng >> 28 }, SeqCst);
         }
-        fixture.publisher.words[3].store(3, SeqCst);
+        fixture.publisher.words[2].store(3, SeqCst);
         fixture.publisher.words[0].fetch_add(2, SeqCst);
-        fixture.publisher.open(true);
         if fixture.send() {
             assert!((1..=16).contains(&fixture.sent.count));
             assert_eq!(fixture.fake.given.take()[0].0.len(), 2 * fixture.sent.count);
@@ -159,7 +158,6 @@ fn inconsistent_table_sends_to_what_it_names() {
 fn leader_that_ended_keeps_no_other_transaction_from_the_others() {
     let mut fixture = Fixture::calm();
     fixture.publisher.publish_each(&[70, 71], 800, &[4096, 1232]);
-    fixture.publisher.open(true);
     fixture.fake.status.set(0);
     let outcome = fixture.fan_out.send(&[0; 2000], OFFER, &mut fixture.sent, |_| true);
     assert_eq!(outcome, FanOutOutcome::NoLeader);
@@ -184,9 +182,9 @@ fn transaction_is_published_before_the_engine_gets_it_and_only_where_it_is_sent(
     assert_eq!(fixture.fake.calls.take(), [Call::Send]);
     let expected = [1, 2].map(|number| (NUMBERS + number, 2, 0b11 << 16, 70));
     assert_eq!(published, expected);
-    fixture.publisher.open(false);
-    let sent = fixture.fan_out.send(BYTES, OFFER, &mut fixture.sent, |_| panic!("it is closed"));
-    assert_eq!(sent, FanOutOutcome::LeftToSender);
+    fixture.publisher.publish(&[], 800, 1232);
+    let sent = fixture.fan_out.send(BYTES, OFFER, &mut fixture.sent, |_| panic!("it is empty"));
+    assert_eq!(sent, FanOutOutcome::NoLeader);
 }
 
 /// A leader that takes nothing must not keep transactions from the others.
@@ -288,6 +286,19 @@ fn engine_wakes_the_sender_for_a_record_in_time_and_for_an_urgent_one_or_many_at
     read();
     engine_handle.wake_if_urgent();
     assert!(woken.try_recv().is_err());
+}
+
+#[test]
+fn thread_waits_for_others_for_a_bounded_time_each_turn_and_keeps_nothing_corked_meanwhile() {
+    let mut fixture = Fixture::busy();
+    fixture.run_on();
+    assert!(fixture.send() && fixture.sent.corked);
+    let _ = fixture.fake.calls.take();
+    assert!(fixture.fan_out.pause());
+    assert_eq!(fixture.fake.calls.take(), [Call::Uncork]);
+    assert_eq!((0..PAUSES_PER_TURN).filter(|_| fixture.fan_out.pause()).count(), 24);
+    fixture.end_turn();
+    assert!(fixture.fan_out.pause());
 }
 
 #[test]

@@ -414,7 +414,7 @@ impl KeyTable {
     }
 
     /// Undoes the charge of one request.
-    pub fn refund(&self, key: &Key) {
+    fn refund(&self, key: &Key) {
         let plan = key.plan.load();
         if let Some((own, limit)) = key.own().and_then(|own| Some((own, own.limit?))) {
             self.limits.refund(&own.state, false, limit);

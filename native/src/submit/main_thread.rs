@@ -4,7 +4,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::decode::decoder::Decoder;
 use crate::decode::errors::Rejected;
@@ -12,19 +11,14 @@ use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::{peek_signature_offset, starts_well};
 use crate::http::json_rpc::{Call, read_call};
 use crate::quic::engine::Engine;
-use crate::submit::counters::{COUNTERS_BYTES, Counter, Counters};
+use crate::submit::counters::{COUNTERS_BYTES, Counters};
 use crate::submit::dedup::{DedupCache, Sizes, prepared};
 use crate::submit::fan_out::{EngineHandle, EngineRef, FanOut, FanOutResult};
-use crate::submit::path::{RequestMeta, Sent, SignatureText, SubmitPath, Unanswered};
+use crate::submit::path::{RequestMeta, Sent, SignatureText, SubmitPath};
 use crate::submit::records::{Records, Submitter};
 use crate::submit::target_table::SharedTargetTable;
 use crate::submit::thread_status::ThreadStatus;
 use crate::sync::shared_memory::Memory;
-
-/// How often it asks again for a transaction that another thread is sending, and the pause between:
-/// together 5 ms. The other thread decides within microseconds, unless it is preempted.
-const PENDING_TRIES: usize = 25;
-const PENDING_PAUSE: Duration = Duration::from_micros(200);
 
 /// What the main thread knows of a submission.
 #[derive(Clone, Copy)]
@@ -37,8 +31,6 @@ pub struct Submission {
     pub received_ns: u64,
     /// The client's `maxRetries`, where the body does not say it.
     pub max_retries: Option<u64>,
-    /// Whether an ingress thread has verified the signatures.
-    pub is_verified: bool,
 }
 
 /// The answer to a submission.
@@ -53,7 +45,7 @@ pub enum Answer {
     NoLeader,
     /// Nothing is decided: another thread does not finish sending it. It is valid.
     Busy,
-    /// Nothing is decided: the event ring is full. It is valid.
+    /// Nothing is decided: the event ring is full, which this thread must read first.
     RingFull,
     /// It panicked, and has no record; it may have been sent.
     Failed,
@@ -165,23 +157,21 @@ fn decide<E: EngineHandle>(
     submission: &Submission,
     sent: &mut FanOutResult,
 ) -> Answer {
-    let &Submission { number, account, received_ns, max_retries, is_verified } = submission;
-    let submitter = Submitter::MainThread { number, account };
-    let mut meta = RequestMeta { submitter, received_ns, body_bytes: 0, max_retries, is_verified };
-    for _ in 0..PENDING_TRIES {
-        let left = path.send(bytes, &meta, sent);
-        // No turn of its own: each transaction leaves at once.
-        path.fan_out.end_turn();
-        match left {
-            Ok(Sent::Accepted(signature)) => return Answer::Accepted(signature),
-            Ok(Sent::Invalid(rejected)) => return Answer::Invalid(rejected),
-            Ok(Sent::LeadersFull) => return Answer::LeadersFull,
-            Ok(Sent::NoLeader) => return Answer::NoLeader,
-            Err(Unanswered { counter: Counter::ProxiedLeaders, .. }) => return Answer::NoLeader,
-            Err(Unanswered { counter: Counter::ProxiedRecordRing, .. }) => return Answer::RingFull,
-            Err(Unanswered { is_verified, .. }) => meta.is_verified |= is_verified,
-        }
-        std::thread::sleep(PENDING_PAUSE);
+    if !path.records.has_room() {
+        return Answer::RingFull;
     }
-    Answer::Busy
+    let &Submission { number, account, received_ns, max_retries } = submission;
+    let submitter = Submitter::MainThread { number, account };
+    let meta = RequestMeta { submitter, received_ns, body_bytes: 0, max_retries };
+    let outcome = path.send(bytes, &meta, sent);
+    // No turn of its own: each transaction leaves at once.
+    path.fan_out.end_turn();
+    match outcome {
+        Sent::Accepted(signature) => Answer::Accepted(signature),
+        Sent::Invalid(rejected) => Answer::Invalid(rejected),
+        Sent::LeadersFull => Answer::LeadersFull,
+        Sent::NoLeader => Answer::NoLeader,
+        Sent::Busy => Answer::Busy,
+        Sent::RingFull => Answer::RingFull,
+    }
 }

@@ -7,13 +7,8 @@ use crate::submit::main_thread::{Answer, MainThread, Submission};
 const ACCOUNT_SIZE_AT: usize = 2;
 const RETRIES_AT: usize = 7;
 const PLAN_AT: usize = 25;
-const SUBMISSION: Submission = Submission {
-    number: 41,
-    account: 9_000,
-    received_ns: 900_000_000,
-    max_retries: Some(2),
-    is_verified: false,
-};
+const SUBMISSION: Submission =
+    Submission { number: 41, account: 9_000, received_ns: 900_000_000, max_retries: Some(2) };
 
 /// The fixture, whose handler has another path, and the main thread on the same memory.
 fn main_thread(fixture: &mut Fixture) -> MainThread<FakeEngine> {
@@ -82,12 +77,9 @@ fn refusal_is_answered_and_not_recorded() {
     fixture.publisher.publish(&[], 0, 0);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "no leader");
     fixture.publisher.publish(&[70], 800, 100);
-    fixture.publisher.open(true);
-    assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "no leader");
-    fixture.publisher.publish(&[70, 71], 800, 4096);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "no leader");
     assert_eq!((fixture.given(), fixture.depth()), (0, 0));
-    fixture.publisher.open(true);
+    fixture.publisher.publish(&[70, 71], 800, 4096);
     fixture.is_full.set(true);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "leaders full");
     assert_eq!((fixture.state(0), fixture.depth()), (VOID, 1));

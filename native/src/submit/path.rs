@@ -50,11 +50,9 @@ pub(super) struct RequestMeta<'a> {
     pub(super) received_ns: u64,
     pub(super) body_bytes: usize,
     pub(super) max_retries: Option<u64>,
-    /// Whether the signatures were verified before.
-    pub(super) is_verified: bool,
 }
 
-/// The result of a submission that this thread answers.
+/// The result of a submission.
 pub(super) enum Outcome {
     /// Its signature.
     Accepted(SignatureText),
@@ -69,19 +67,10 @@ pub(super) enum Sent {
     /// Every leader's queue is full.
     LeadersFull,
     NoLeader,
-}
-
-/// Why a submission is left to the main thread.
-pub(super) struct Unanswered {
-    pub(super) counter: Counter,
-    /// Whether its transaction was found valid.
-    pub(super) is_verified: bool,
-}
-
-impl From<Counter> for Unanswered {
-    fn from(counter: Counter) -> Self {
-        Self { counter, is_verified: false }
-    }
+    /// Another thread is sending it, and does not finish.
+    Busy,
+    /// The event ring has no room for its record, and the main thread does not read it.
+    RingFull,
 }
 
 /// A signature in base58.
@@ -91,53 +80,55 @@ pub struct SignatureText {
 }
 
 impl<E: EngineHandle> SubmitPath<E> {
-    /// Sends it, finds that it is a duplicate, or rejects it, which is recorded. Otherwise why it
-    /// is left to the main thread.
+    /// Sends it, finds that it is a duplicate, or rejects it, which is recorded.
     pub(super) fn submit(
         &mut self,
         bytes: &[u8],
         meta: &RequestMeta<'_>,
         sent: &mut FanOutResult,
-    ) -> Result<Outcome, Unanswered> {
-        Ok(match self.send(bytes, meta, sent)? {
+    ) -> Outcome {
+        match self.send(bytes, meta, sent) {
             Sent::Accepted(signature) => Outcome::Accepted(signature),
             Sent::Invalid(rejected) => self.invalid(rejected, meta),
             Sent::LeadersFull => self.refused(Rejection::leaders_full(), meta),
             Sent::NoLeader => self.refused(Rejection::no_leader(), meta),
-        })
+            Sent::Busy => self.refused(Rejection::busy(), meta),
+            Sent::RingFull => self.refused(Rejection::ring_full(), meta),
+        }
     }
 
-    /// As `submit`, but records no rejection.
+    /// As `submit`, but records no rejection. Waits for other threads for a few ms at most.
     pub(super) fn send(
         &mut self,
         bytes: &[u8],
         meta: &RequestMeta<'_>,
         sent: &mut FanOutResult,
-    ) -> Result<Sent, Unanswered> {
+    ) -> Sent {
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
         {
             return self.duplicate(bytes, meta, offset);
         }
-        let validation = match meta.is_verified {
-            true => self.decoder.decode_verified(bytes),
-            false => self.decoder.decode(bytes),
-        };
+        let validation = self.decoder.decode(bytes);
         let offset = match &validation {
             Ok(accepted) => accepted.signature_offset,
-            Err(rejected) => return Ok(Sent::Invalid(diagnose(bytes, *rejected))),
+            Err(rejected) => return Sent::Invalid(diagnose(bytes, *rejected)),
         };
-        let left = |counter| Err(Unanswered { counter, is_verified: true });
-        if !self.records.has_room() {
-            return left(Counter::ProxiedRecordRing);
+        while !self.records.has_room() {
+            if !self.fan_out.pause() {
+                return Sent::RingFull;
+            }
         }
         let decoded_ns = self.fan_out.now_ns();
         // Another thread may have accepted it since the query, or has reserved it and not decided
         // yet.
-        match self.dedup.reserve(bytes, offset, decoded_ns) {
-            Reservation::Duplicate => return self.duplicate(bytes, meta, offset),
-            Reservation::Pending => return left(Counter::ProxiedOther),
-            Reservation::New => {}
+        loop {
+            match self.dedup.reserve(bytes, offset, decoded_ns) {
+                Reservation::Duplicate => return self.duplicate(bytes, meta, offset),
+                Reservation::Pending if self.fan_out.pause() => {}
+                Reservation::Pending => return Sent::Busy,
+                Reservation::New => break,
+            }
         }
         let undecided = self.dedup.undecided(bytes, offset);
         let offer = Offer {
@@ -156,11 +147,10 @@ impl<E: EngineHandle> SubmitPath<E> {
         }
         match outcome {
             FanOutOutcome::Sent => {}
-            FanOutOutcome::LeadersFull => return Ok(Sent::LeadersFull),
-            FanOutOutcome::NoLeader => return Ok(Sent::NoLeader),
-            FanOutOutcome::LeftToSender => return left(Counter::ProxiedLeaders),
+            FanOutOutcome::LeadersFull => return Sent::LeadersFull,
+            FanOutOutcome::NoLeader => return Sent::NoLeader,
             // The room that was there is another thread's now.
-            FanOutOutcome::Unpublished => return left(Counter::ProxiedRecordRing),
+            FanOutOutcome::Unpublished => return Sent::RingFull,
         }
         let sent_ns = self.fan_out.now_ns();
         self.records.complete(sent_ns, sent);
@@ -169,24 +159,20 @@ impl<E: EngineHandle> SubmitPath<E> {
         self.accepted(bytes, offset)
     }
 
-    fn duplicate(
-        &mut self,
-        bytes: &[u8],
-        meta: &RequestMeta<'_>,
-        offset: usize,
-    ) -> Result<Sent, Unanswered> {
+    fn duplicate(&mut self, bytes: &[u8], meta: &RequestMeta<'_>, offset: usize) -> Sent {
         let now_ns = self.fan_out.now_ns();
-        if !self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset) {
-            return Err(Counter::ProxiedRecordRing.into());
+        while !self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset) {
+            if !self.fan_out.pause() {
+                return Sent::RingFull;
+            }
         }
         self.fan_out.recorded(now_ns);
         self.accepted(bytes, offset)
     }
 
-    fn accepted(&self, bytes: &[u8], offset: usize) -> Result<Sent, Unanswered> {
-        let signature = signature_text_of(bytes, offset)?;
+    fn accepted(&self, bytes: &[u8], offset: usize) -> Sent {
         self.counters.add(Counter::Accepted, 1.0);
-        Ok(Sent::Accepted(signature))
+        Sent::Accepted(SignatureText::of(bytes, offset))
     }
 
     fn refused(&mut self, rejection: Rejection, meta: &RequestMeta<'_>) -> Outcome {
@@ -202,7 +188,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         Outcome::Rejected(rejection)
     }
 
-    /// Counts and records a rejection of what was not decoded, or decoded and then left. `answered_ns` is 0 where it is no
+    /// Counts and records a rejection of what was not decoded. `answered_ns` is 0 where it is no
     /// result of a submission.
     pub(super) fn reject(
         &mut self,
@@ -254,7 +240,7 @@ impl<'a> RequestMeta<'a> {
     /// Of a request with this key.
     pub(super) fn keyed(key: &'a Key, received_ns: u64, body_bytes: usize) -> Self {
         let submitter = Submitter::Key(key);
-        Self { submitter, received_ns, body_bytes, max_retries: None, is_verified: false }
+        Self { submitter, received_ns, body_bytes, max_retries: None }
     }
 
     fn record(&self, bytes: &'a [u8], decoded_ns: u64, sent_ns: u64) -> SubmissionRecord<'a> {
@@ -272,6 +258,13 @@ impl<'a> RequestMeta<'a> {
 }
 
 impl SignatureText {
+    /// Of a transaction whose first signature starts at `offset`.
+    fn of(bytes: &[u8], offset: usize) -> Self {
+        let mut text = [0; SIGNATURE_TEXT_MAX];
+        let size = signature_text_at(bytes, offset, &mut text).unwrap_or_default();
+        Self { text, size }
+    }
+
     /// Its characters.
     #[must_use]
     pub fn text(&self) -> &[u8] {
@@ -289,10 +282,4 @@ const VALID: [f64; VALIDATION_NUMBERS] = {
 /// Priority fee and tip: `offeredLamports` of `src/core/flow.ts`.
 fn offered_lamports(accepted: &Accepted) -> f64 {
     accepted.priority_fee_lamports as f64 + accepted.tip_lamports as f64
-}
-
-fn signature_text_of(bytes: &[u8], offset: usize) -> Result<SignatureText, Counter> {
-    let mut text = [0; SIGNATURE_TEXT_MAX];
-    let size = signature_text_at(bytes, offset, &mut text).ok_or(Counter::ProxiedOther)?;
-    Ok(SignatureText { text, size })
 }

@@ -8,8 +8,8 @@
 //!  └──────────────────────────────────────────────────────┴──────────────────┴──────────────┘
 //! ```
 //!
-//! No thread waits for room: an ingress thread checks `has_room` before it sends, and proxies the
-//! request to the main thread if there is none. It publishes the record of a transaction before its
+//! No thread waits for room for long: it checks `has_room` before it sends, and refuses the
+//! transaction if there is none for some ms. It publishes the record of a transaction before its
 //! first byte leaves, so the main thread reads it before any event of the transaction and before
 //! every duplicate of it. It completes the record once the engine has the transaction (`complete`),
 //! or has not (`void`); meanwhile the reader waits.
@@ -132,13 +132,7 @@ impl Records {
     /// Whether there is room for a record.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.has_room_for(1)
-    }
-
-    /// Whether there is room for so many.
-    #[must_use]
-    pub fn has_room_for(&self, count: usize) -> bool {
-        self.unread() + count * SUBMISSION_UNITS_EACH <= SUBMISSION_UNITS_MAX
+        self.unread() + SUBMISSION_UNITS_EACH <= SUBMISSION_UNITS_MAX
     }
 
     /// Units of records and events that the main thread has not read.

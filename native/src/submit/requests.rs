@@ -1,7 +1,8 @@
 //! Hot path: how an ingress thread handles an HTTP request: it checks key and limit, reads the body
 //! in either form, takes each transaction along its path (`path`), and answers. What it rejects it
-//! answers and records too. Whatever it is not certain of it proxies to the main thread, without
-//! having sent or recorded it; a charge of the rate limit is kept, and passed on.
+//! answers and records too. It proxies to the main thread, before it does anything else, calls of
+//! methods that only that one answers, and keys that only that one can judge; a charge of the rate
+//! limit is kept, and passed on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,7 +24,7 @@ use crate::http::rpc_body::{
 use crate::submit::counters::Counter;
 use crate::submit::fan_out::{EngineHandle, FanOutResult};
 use crate::submit::key_table::{Key, NotAdmitted};
-use crate::submit::path::{Outcome, RequestMeta, SubmitPath, Unanswered};
+use crate::submit::path::{Outcome, RequestMeta, SubmitPath};
 use crate::submit::thread_status::ThreadState;
 
 /// The request handler of an ingress thread.
@@ -33,6 +34,9 @@ pub struct SubmitHandler<E> {
     transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
     pub(super) sent: FanOutResult,
 }
+
+/// A request that the main thread answers.
+struct OfMainThread;
 
 impl<E: EngineHandle> SubmitHandler<E> {
     /// A handler without submissions so far, of connections that may be idle for this time.
@@ -56,9 +60,9 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 self.path.counters.add(Counter::Requests, 1.0);
                 Handled::Answered
             }
-            Err(Unanswered { counter, is_verified }) => {
-                self.path.counters.add(counter, 1.0);
-                Handled::Proxy(ForwardedMeta { is_limit_charged: true, is_verified, received_ns })
+            Err(OfMainThread) => {
+                self.path.counters.add(Counter::Proxied, 1.0);
+                Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns })
             }
         }
     }
@@ -93,7 +97,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 rejection
             }
             NotAdmitted::Undecided => {
-                self.path.counters.add(Counter::ProxiedOther, 1.0);
+                self.path.counters.add(Counter::Proxied, 1.0);
                 return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
             }
         };
@@ -127,7 +131,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             return None;
         }
         if is_drain_announced || calls.iter().any(is_of_main_thread) {
-            self.path.counters.add(Counter::ProxiedOther, 1.0);
+            self.path.counters.add(Counter::Proxied, 1.0);
             return Some(Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() }));
         }
         self.path.counters.add(Counter::Requests, 1.0);
@@ -159,14 +163,14 @@ impl<E: EngineHandle> SubmitHandler<E> {
         Some(Handled::Answered)
     }
 
-    /// Answers, or returns why the request is left to the main thread.
+    /// Answers, unless the main thread does.
     fn respond(
         &mut self,
         request: &Request<'_>,
         key: &Key,
         received_ns: u64,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), OfMainThread> {
         let Self { path, writer, transaction, sent } = self;
         let body = request.body;
         let meta = RequestMeta::keyed(key, received_ns, body.len());
@@ -174,7 +178,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             Endpoint::Raw | Endpoint::Text => {
                 let is_text = request.endpoint == Endpoint::Text;
                 let decoded = is_text.then(|| decode_text(body)).flatten();
-                match path.submit(decoded.as_deref().unwrap_or(body), &meta, sent)? {
+                match path.submit(decoded.as_deref().unwrap_or(body), &meta, sent) {
                     Outcome::Accepted(signature) => writer.raw_accepted(out, signature.text()),
                     Outcome::Rejected(rejection) => {
                         writer.rejected(out, request.endpoint, "", &rejection);
@@ -194,7 +198,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 let id = body.get(call.id.0..call.id.1).unwrap_or_default();
                 let id = std::str::from_utf8(id).unwrap_or("null");
                 let meta = RequestMeta { max_retries: call.max_retries, ..meta };
-                match path.submit(bytes, &meta, sent)? {
+                match path.submit(bytes, &meta, sent) {
                     Outcome::Accepted(signature) => {
                         writer.rpc_result(out, id.as_bytes(), signature.text());
                     }
@@ -214,7 +218,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         key: &Key,
         meta: &RequestMeta<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), OfMainThread> {
         let json = match parse_body(request.body) {
             Ok(json) => json,
             Err(rejection) => {
@@ -242,16 +246,16 @@ impl<E: EngineHandle> SubmitHandler<E> {
         call: Value<'_>,
         meta: &RequestMeta<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), OfMainThread> {
         let (id, call) = rpc_body::read_call(call);
         match call {
-            Call::Health if request.is_drain_announced => return Err(Counter::ProxiedOther.into()),
-            Call::MainThread => return Err(Counter::ProxiedOther.into()),
+            Call::Health if request.is_drain_announced => return Err(OfMainThread),
+            Call::MainThread => return Err(OfMainThread),
             Call::Health => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
             Call::Rejected(rejection) => self.reject_form(request, &id, &rejection, meta, out),
             Call::Send { bytes, max_retries } => {
                 let meta = RequestMeta { max_retries, ..*meta };
-                match self.path.submit(&bytes, &meta, &mut self.sent)? {
+                match self.path.submit(&bytes, &meta, &mut self.sent) {
                     Outcome::Accepted(signature) => {
                         self.writer.rpc_result(out, id.as_bytes(), signature.text());
                     }
@@ -278,20 +282,14 @@ impl<E: EngineHandle> SubmitHandler<E> {
     }
 
     /// The response to a batch, in the order of its calls. Each further call is charged before it
-    /// is read. Nothing is done unless every call has room for its record, something can be sent
-    /// and no call's method must be left to the main thread; where a call must be left to the main
-    /// thread all the same, so is the batch, without the charges of its further calls, and the main
-    /// thread recognizes what was sent.
+    /// is read.
     fn batch(
         &mut self,
         request: &Request<'_>,
         calls: &[Value<'_>],
         key: &Key,
         meta: &RequestMeta<'_>,
-    ) -> Result<String, Unanswered> {
-        if !self.path.records.has_room_for(calls.len()) {
-            return Err(Counter::ProxiedRecordRing.into());
-        }
+    ) -> Result<String, OfMainThread> {
         let calls_method = |name| {
             let is_it = |method: Value<'_>| method.is_text(name);
             calls.iter().any(|call| call.member("method").is_some_and(is_it))
@@ -299,17 +297,12 @@ impl<E: EngineHandle> SubmitHandler<E> {
         if request.is_drain_announced && calls_method("getHealth")
             || MAIN_THREAD_METHODS.into_iter().any(calls_method)
         {
-            return Err(Counter::ProxiedOther.into());
-        }
-        let fan_out = &mut self.path.fan_out;
-        if calls_method("sendTransaction") && !fan_out.has_no_leader() && !fan_out.can_send() {
-            return Err(Counter::ProxiedLeaders.into());
+            return Err(OfMainThread);
         }
         // The body's bytes, divided among the calls.
         let bytes_each = (meta.body_bytes as f64 / calls.len() as f64 + 0.5).floor() as usize;
         let meta = RequestMeta { body_bytes: bytes_each, ..*meta };
         let mut body = String::from("[");
-        let mut charged = 0;
         for (index, call) in calls.iter().enumerate() {
             if index > 0 {
                 body.push(',');
@@ -319,28 +312,18 @@ impl<E: EngineHandle> SubmitHandler<E> {
                     limited.push_rpc(&mut body, &call_id(*call));
                     continue;
                 }
-                charged += 1;
             }
-            if let Err(Unanswered { counter, .. }) = self.batch_call(*call, &meta, &mut body) {
-                for _ in 0..charged {
-                    self.path.keys.refund(key);
-                }
-                return Err(counter.into());
-            }
+            self.batch_call(*call, &meta, &mut body);
         }
         body.push(']');
         Ok(body)
     }
 
-    fn batch_call(
-        &mut self,
-        call: Value<'_>,
-        meta: &RequestMeta<'_>,
-        body: &mut String,
-    ) -> Result<(), Unanswered> {
+    fn batch_call(&mut self, call: Value<'_>, meta: &RequestMeta<'_>, body: &mut String) {
         let (id, call) = rpc_body::read_call(call);
         match call {
-            Call::MainThread => return Err(Counter::ProxiedOther.into()),
+            // The batch is then that of the main thread.
+            Call::MainThread => Rejection::internal().push_rpc(body, &id),
             Call::Health => push_result(body, &id, HEALTHY),
             Call::Rejected(rejection) => {
                 self.path.reject(&rejection, meta, 0);
@@ -348,13 +331,12 @@ impl<E: EngineHandle> SubmitHandler<E> {
             }
             Call::Send { bytes, max_retries } => {
                 let meta = RequestMeta { max_retries, ..*meta };
-                match self.path.submit(&bytes, &meta, &mut self.sent)? {
+                match self.path.submit(&bytes, &meta, &mut self.sent) {
                     Outcome::Accepted(signature) => push_result(body, &id, signature.text()),
                     Outcome::Rejected(rejection) => rejection.push_rpc(body, &id),
                 }
             }
         }
-        Ok(())
     }
 }
 
@@ -368,9 +350,14 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         let handled = catch_unwind(AssertUnwindSafe(|| self.admit(request, out)));
         handled.unwrap_or_else(|_| {
             let _ = self.path.records.void();
-            self.path.counters.add(Counter::HandlerErrors, 1.0);
+            let rejection = Rejection::internal();
+            for counter in [Counter::HandlerErrors, Counter::Requests] {
+                self.path.counters.add(counter, 1.0);
+            }
+            self.path.counters.reject(rejection.reason);
             out.truncate(size);
-            Handled::Proxy(ForwardedMeta::default())
+            self.writer.rejected(out, request.endpoint, "null", &rejection);
+            Handled::Answered
         })
     }
 
@@ -384,7 +371,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
 
     fn proxied(&mut self, _reason: UnhandledReason) {
         self.path.fan_out.flush_if_due(self.path.fan_out.now_ns());
-        self.path.counters.add(Counter::ProxiedOther, 1.0);
+        self.path.counters.add(Counter::Proxied, 1.0);
     }
 
     fn connections(&mut self, open: usize) {

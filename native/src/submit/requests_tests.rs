@@ -48,6 +48,7 @@ struct FakeEngine {
     offers: Rc<RefCell<Vec<Offer>>>,
     is_broken: Rc<Cell<bool>>,
     is_full: Rc<Cell<bool>>,
+    ends_after: Rc<Cell<usize>>,
     noted: Rc<RefCell<Vec<bool>>>,
 }
 
@@ -60,6 +61,9 @@ impl EngineHandle for FakeEngine {
         assert!(!self.is_broken.get(), "a bug in the engine");
         self.given.borrow_mut().push(transaction.bytes.to_vec());
         self.offers.borrow_mut().push(transaction.offer);
+        if self.given.borrow().len() > self.ends_after.get() {
+            return SendStatus::default();
+        }
         if self.is_full.get() {
             return SendStatus { saturated: 0b11, ..SendStatus::default() };
         }
@@ -94,6 +98,8 @@ struct Fixture {
     offers: Rc<RefCell<Vec<Offer>>>,
     is_broken: Rc<Cell<bool>>,
     is_full: Rc<Cell<bool>>,
+    /// After so many transactions all connections end.
+    ends_after: Rc<Cell<usize>>,
     /// Urgency of records, as noted for the main thread.
     noted: Rc<RefCell<Vec<bool>>>,
     status: Arc<ThreadStatus>,
@@ -116,7 +122,6 @@ impl Fixture {
         let dedup = prepared(SIZES, 5).unwrap();
         let publisher = Publisher::new(&targets);
         publisher.publish(&[70, 71], 800, 4096);
-        publisher.open(true);
         let wakes = Arc::new(AtomicUsize::new(0));
         let counted = wakes.clone();
         let status = Arc::new(ThreadStatus::new(Box::new(move || {
@@ -124,12 +129,14 @@ impl Fixture {
         })));
         let (given, offers, is_broken, is_full, noted) =
             (Rc::default(), Rc::default(), Rc::default(), Rc::default(), Rc::default());
+        let ends_after = Rc::new(Cell::new(usize::MAX));
         let engine_handle = FakeEngine {
             now_ns: Cell::new(1_000_000_000),
             given: Rc::clone(&given),
             offers: Rc::clone(&offers),
             is_broken: Rc::clone(&is_broken),
             is_full: Rc::clone(&is_full),
+            ends_after: Rc::clone(&ends_after),
             noted: Rc::clone(&noted),
         };
         let path = SubmitPath {
@@ -151,6 +158,7 @@ impl Fixture {
             offers,
             is_broken,
             is_full,
+            ends_after,
             noted,
             status,
             wakes,
@@ -329,27 +337,28 @@ fn batch_is_answered_in_order_and_each_further_call_is_charged() {
 }
 
 #[test]
-fn batch_that_cannot_be_sent_is_proxied_with_one_charge() {
-    let mut fixture = Fixture::new(3.0);
-    fixture.publisher.open(false);
-    let text = base64(&good(1));
-    let call =
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
-    let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#;
-    let body = format!("[{health},{health},{call}]");
-    let handled = fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes());
-    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_verified: false, .. })));
-    assert!(is_limit_charged(handled));
-    assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
-    assert_eq!(fixture.counter(Counter::Requests), 0.0);
-    fixture.response();
-    // Two of three are left.
-    for _ in 0..2 {
-        assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, b"{"), Handled::Answered);
-        assert!(fixture.response().contains("-32700"));
-    }
-    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, b"{"), Handled::Answered);
-    assert!(fixture.response().contains("-32005"));
+fn each_call_of_a_batch_is_answered_and_recorded_once_whatever_becomes_of_the_next() {
+    let mut fixture = Fixture::new(5.0);
+    // The last leader's connection ends after the first transaction, and its queue after the next.
+    fixture.ends_after.set(1);
+    let call = |number: u8| {
+        let text = base64(&good(number));
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{number},"method":"sendTransaction","params":["{text}"]}}"#
+        )
+    };
+    assert_eq!(fixture.other.reserve(&good(3), 1, 1_000_000_000), Reservation::New);
+    let body = format!("[{},{},{}]", call(1), call(2), call(3));
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes()), Handled::Answered);
+    let response = fixture.response();
+    let parts: Vec<&str> = response.split(r#"{"jsonrpc""#).skip(1).collect();
+    assert!(parts[0].contains(&signature(&good(1))), "{response}");
+    assert!(parts[1].contains(r#""reason":"no_leader""#), "{response}");
+    assert!(parts[2].contains("another thread is sending this transaction"), "{response}");
+    // Sent; published and void, refused; refused.
+    let kinds = [0, 2, 3].map(|number| fixture.field(number, 0));
+    assert_eq!((kinds, fixture.state(1), fixture.depth()), ([1.0, 3.0, 3.0], VOID, 4));
+    assert_eq!((fixture.counter(Counter::Proxied), fixture.given()), (0.0, 2));
 }
 
 #[test]
@@ -365,7 +374,7 @@ fn health_of_an_edge_that_drains_is_left_to_the_main_thread() {
     for body in bodies {
         assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes())));
     }
-    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.given()), (4.0, 0));
+    assert_eq!((fixture.counter(Counter::Proxied), fixture.given()), (4.0, 0));
     assert_eq!((fixture.depth(), fixture.response()), (0, String::new()));
     // Further calls of these batches were not charged; work is accepted as before.
     let body = format!("[{call},{{}}]");
@@ -385,7 +394,7 @@ fn batch_with_a_method_of_the_main_thread_is_left_to_it_before_anything_is_sent(
         for body in [&other, &format!("[{call},{call},{other}]")] {
             assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes())));
         }
-        assert_eq!(fixture.counter(Counter::ProxiedOther), 2.0 * (index as f64 + 1.0));
+        assert_eq!(fixture.counter(Counter::Proxied), 2.0 * (index as f64 + 1.0));
         assert_eq!((fixture.given(), fixture.depth(), fixture.response()), (0, 0, String::new()));
     }
 }
@@ -412,7 +421,7 @@ fn small_body_that_needs_no_key_is_left_to_the_main_thread_where_it_answers_a_me
     }
     let count = 4.0 * MAIN_THREAD_METHODS.len() as f64;
     assert_eq!(
-        (fixture.counter(Counter::ProxiedOther), fixture.counter(Counter::Requests)),
+        (fixture.counter(Counter::Proxied), fixture.counter(Counter::Requests)),
         (count, count)
     );
     assert_eq!((fixture.given(), fixture.depth()), (0, 0));
@@ -450,28 +459,43 @@ fn duplicate_is_answered_and_not_sent() {
 }
 
 #[test]
-fn transaction_reserved_by_another_thread_is_proxied_as_charged() {
+fn transaction_that_another_thread_does_not_finish_sending_is_refused_as_overloaded() {
     let mut fixture = Fixture::usual();
     let bytes = good(1);
     assert_eq!(fixture.other.reserve(&bytes, 1, 1_000_000_000), Reservation::New);
-    assert!(is_limit_charged(fixture.post(&bytes)));
-    assert_eq!((fixture.given(), fixture.depth()), (0, 0));
+    assert_eq!(fixture.post(&bytes), Handled::Answered);
+    assert!(fixture.response().contains("another thread is sending this transaction"));
+    assert_eq!((fixture.given(), fixture.depth()), (0, 1));
     fixture.other.commit(&bytes, 1);
     assert_eq!(fixture.post(&bytes), Handled::Answered);
-    assert_eq!((fixture.given(), fixture.depth()), (0, 1));
+    assert!(fixture.response().contains(&signature(&bytes)));
+    assert_eq!((fixture.given(), fixture.depth()), (0, 2));
 }
 
 #[test]
-fn closed_target_table_proxies_as_charged_and_roll_back_the_reservation() {
+fn transaction_that_another_thread_is_sending_is_awaited() {
     let mut fixture = Fixture::usual();
-    fixture.publisher.open(false);
     let bytes = good(1);
-    let handled = fixture.post(&bytes);
-    // Its signatures need no second verification.
-    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_verified: true, .. })));
-    assert!(is_limit_charged(handled));
-    assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
     assert_eq!(fixture.other.reserve(&bytes, 1, 1_000_000_000), Reservation::New);
+    std::thread::scope(|scope| {
+        let (other, bytes) = (&fixture.other, &bytes);
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_micros(500));
+            other.commit(bytes, 1);
+        });
+        let SubmitHandler { path, sent, .. } = &mut fixture.handler;
+        let key = path.keys.find(Digest::of(TOKEN)).unwrap();
+        let meta = RequestMeta::keyed(&key, 1_000_000_000, 0);
+        let outcome = loop {
+            // The other thread may be slower than one turn's patience.
+            match path.submit(bytes, &meta, sent) {
+                Outcome::Rejected(_) => path.fan_out.end_turn(),
+                Outcome::Accepted(signature) => break signature,
+            }
+        };
+        assert_eq!(outcome.text(), signature(bytes).as_bytes());
+    });
+    assert_eq!(fixture.given(), 0);
 }
 
 #[test]
@@ -483,23 +507,35 @@ fn a_transaction_ranks_by_what_its_account_offers() {
 }
 
 #[test]
-fn full_record_ring_prevents_sending() {
+fn full_ring_prevents_sending_and_its_transaction_is_refused_as_overloaded() {
     let mut fixture = Fixture::new(1e6);
+    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    fixture.response();
     fixture.fill(SUBMISSION_UNITS_MAX);
-    assert!(is_limit_charged(fixture.post(&good(2))));
-    assert_eq!((fixture.counter(Counter::ProxiedRecordRing), fixture.given()), (1.0, 0));
+    // A duplicate has a record too.
+    for number in [2, 1] {
+        assert_eq!(fixture.post(&good(number)), Handled::Answered);
+        assert!(fixture.response().contains("this edge has fallen behind in accounting"));
+        fixture.handler.end_turn();
+    }
+    assert_eq!((fixture.counter(Counter::Proxied), fixture.given()), (0.0, 1));
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::Overloaded), 2.0);
     assert_eq!(fixture.other.reserve(&good(2), 1, 1_000_000_000), Reservation::New);
 }
 
 #[test]
-fn panic_in_the_handler_proxies_the_request() {
+fn panic_in_the_handler_is_answered_as_internal() {
     let mut fixture = Fixture::usual();
     fixture.is_broken.set(true);
-    assert!(!is_limit_charged(fixture.post(&good(1))));
+    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    assert!(fixture.response().contains(r#""reason":"internal""#));
     assert_eq!(fixture.state(0), VOID);
-    assert_eq!((fixture.counter(Counter::HandlerErrors), fixture.response()), (1.0, String::new()));
+    assert_eq!(
+        (fixture.counter(Counter::HandlerErrors), fixture.counter(Counter::Requests)),
+        (1.0, 1.0)
+    );
     fixture.is_broken.set(false);
-    // The main thread, to which it is left, may reserve it.
+    // Nothing of it is reserved.
     assert_eq!(fixture.other.reserve(&good(1), 1, 1_000_000_000), Reservation::New);
     assert_eq!(fixture.post(&good(2)), Handled::Answered);
 }
@@ -549,7 +585,7 @@ fn event_loop_counts_become_the_threads_counters() {
         Counter::ConnectionsOverAddressLimit,
         Counter::ConnectionsReadTimeout,
         Counter::Aborted,
-        Counter::ProxiedOther,
+        Counter::Proxied,
     ];
     let counts = [5.0, 2.0, 1.0, 1.0, 2.0, 1.0, 1.0, 2.0];
     assert_eq!(counters.map(|counter| fixture.counter(counter)), counts);

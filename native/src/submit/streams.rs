@@ -1,6 +1,5 @@
 //! Hot path: submissions of QUIC clients. They pass through the same path as those over HTTP, with
-//! the key found by the client's public key. What an ingress thread would leave to the main thread
-//! is refused here, because no request can be proxied: a stream is no HTTP request.
+//! the key found by the client's public key.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -61,16 +60,10 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let max_retries = flags.is_sent_once.then_some(0);
         let meta =
             RequestMeta { max_retries, ..RequestMeta::keyed(&key, received_ns, bytes.len()) };
-        let rejection = match self.path.submit(bytes, &meta, &mut self.sent) {
-            Ok(Outcome::Accepted(_)) => return Decision { code: 0, signature, is_repeated },
-            Ok(Outcome::Rejected(rejection)) => return refused_with(rejection.reason, signature),
-            Err(unanswered) if unanswered.counter == Counter::ProxiedLeaders => {
-                Rejection::no_leader()
-            }
-            Err(_) => Rejection::new(Reason::Overloaded, BUSY.into()),
-        };
-        self.path.reject(&rejection, &meta, self.path.fan_out.now_ns());
-        refused_with(rejection.reason, signature)
+        match self.path.submit(bytes, &meta, &mut self.sent) {
+            Outcome::Accepted(_) => Decision { code: 0, signature, is_repeated },
+            Outcome::Rejected(rejection) => refused_with(rejection.reason, signature),
+        }
     }
 
     /// The client's key, once its limits are charged for a stream; or why the stream is refused,
@@ -284,7 +277,6 @@ fn message_of(refusal: QuicRefusal, bytes: usize) -> String {
     }
 }
 
-const BUSY: &str = "this thread cannot decide on the transaction now; send it again";
 const KEY_NOT_VALID: &str = "the connection's key is not valid, or no longer";
 const NO_HELLO: &str = "the client did not say within 5 s who it is";
 const KEYS_UNREAD: &str = "this edge has not read its keys yet; connect again a little later";

@@ -4,16 +4,14 @@
 //!
 //! ```text
 //!   word  0      sequence number: rises with each write; odd while the table is written
-//!         1      whether these threads may send
-//!         2      such threads so far
-//!         3 ..   engine, count, delivery lifetime in ms
-//!         6 ..   for each target the engine's handle of the connection
-//!        22 ..   for each target the largest transaction that it accepts
+//!         1      threads that read it so far
+//!         2 ..   engine, count, delivery lifetime in ms
+//!         5 ..   for each target the engine's handle of the connection
+//!        21 ..   for each target the largest transaction that it accepts
 //! ```
 //!
 //! No thread waits for the writer: a table that changed while it was read is read again, a few
-//! times, and then the transaction is left to the main thread. A table is used only if it was read
-//! consistently. Every access is sequentially consistent, as JavaScript's `Atomics` are.
+//! times, and then the last one that was read consistently is used. Every access is sequentially consistent, as JavaScript's `Atomics` are.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
@@ -86,21 +84,14 @@ impl SharedTargetTable {
         self.thread_number
     }
 
-    /// Whether threads may send.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.word(OPEN) == 1
-    }
-
-    /// The table as last read by `refresh`.
-    #[must_use]
-    pub fn table(&self) -> &Targets {
+    /// The table; while it is being written, as it was read before.
+    pub fn latest(&mut self) -> &Targets {
+        let _ = self.refresh();
         &self.table
     }
 
     /// Reads the table if it changed; false if it is being written during every attempt.
-    #[must_use]
-    pub fn refresh(&mut self) -> bool {
+    fn refresh(&mut self) -> bool {
         for _ in 0..TRIES {
             let sequence = self.word(SEQUENCE);
             if self.sequence == Some(sequence) {
@@ -141,15 +132,14 @@ impl SharedTargetTable {
 }
 
 const SEQUENCE: usize = 0;
-const OPEN: usize = 1;
-const INGRESS_THREADS: usize = 2;
-const ENGINE: usize = 3;
-const COUNT: usize = 4;
-const TTL_MS: usize = 5;
-const PEERS: usize = 6;
+const INGRESS_THREADS: usize = 1;
+const ENGINE: usize = 2;
+const COUNT: usize = 3;
+const TTL_MS: usize = 4;
+const PEERS: usize = 5;
 const BYTES_MAX: usize = PEERS + TARGETS_MAX;
 const WORDS: usize = BYTES_MAX + TARGETS_MAX;
-/// A write takes less than a microsecond; after this number of attempts the request is proxied.
+/// A write takes less than a microsecond; after this number of attempts the last one read is used.
 const TRIES: usize = 8;
 
 #[cfg(test)]

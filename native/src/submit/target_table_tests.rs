@@ -23,10 +23,9 @@ impl Publisher {
 
     /// The same with a size for each.
     pub(crate) fn publish_each(&self, peers: &[u32], ttl_ms: u32, bytes_max: &[u32]) {
-        self.open(false);
         self.words[0].fetch_add(1, SeqCst);
         let count = u32::try_from(peers.len()).unwrap();
-        for (word, number) in self.words[3..].iter().zip([self.engine, count, ttl_ms]) {
+        for (word, number) in self.words[ENGINE..].iter().zip([self.engine, count, ttl_ms]) {
             word.store(number, SeqCst);
         }
         for (at, numbers) in [(PEERS, peers), (BYTES_MAX, bytes_max)] {
@@ -35,10 +34,6 @@ impl Publisher {
             }
         }
         self.words[0].fetch_add(1, SeqCst);
-    }
-
-    pub(crate) fn open(&self, may: bool) {
-        self.words[1].store(u32::from(may), SeqCst);
     }
 }
 
@@ -51,49 +46,43 @@ pub(crate) fn set_up() -> (Memory, Publisher, SharedTargetTable) {
 #[test]
 fn last_published_table_is_read() {
     let (_, publisher, mut targets) = set_up();
-    assert!(!targets.is_open() && targets.refresh());
-    assert_eq!(*targets.table(), Targets::default());
+    assert_eq!(*targets.latest(), Targets::default());
     publisher.publish(&[u32::MAX, 8], 800, 1232);
-    assert!(!targets.is_open() && targets.refresh());
-    let Targets { engine, count, ttl_ms, bytes_max, peers } = *targets.table();
+    let Targets { engine, count, ttl_ms, bytes_max, peers } = *targets.latest();
     assert_eq!((engine, count, ttl_ms), (3, 2, 800));
     assert_eq!((&peers[..2], &bytes_max[..2]), (&[u32::MAX, 8][..], &[1232; 2][..]));
-    publisher.open(true);
-    assert!(targets.is_open());
     publisher.publish(&[], 0, 0);
-    assert!(!targets.is_open() && targets.refresh());
-    assert_eq!(*targets.table(), Targets { engine: 3, ..Targets::default() });
+    assert_eq!(*targets.latest(), Targets { engine: 3, ..Targets::default() });
 }
 
 #[test]
 fn memory_written_by_javascript_is_read() {
-    // The memory that `SharedTargetTable` leaves after `useEngine(258)`, `publish` of two targets
-    // and `open(true)`.
+    // The memory that `SharedTargetTable` leaves after `useEngine(258)` and `publish` of two
+    // targets.
     let (memory, publisher, _) = set_up();
-    let head = [4, 1, 1, 258, 2, 800, 4_000_000_001, 17];
-    for (at, number) in head.into_iter().enumerate().chain([(22, 1232), (23, 4096)]) {
+    let head = [4, 1, 258, 2, 800, 4_000_000_001, 17];
+    for (at, number) in head.into_iter().enumerate().chain([(21, 1232), (22, 4096)]) {
         publisher.words[at].store(number, SeqCst);
     }
     let mut targets = SharedTargetTable::open(&memory).unwrap();
-    assert_eq!((targets.thread_number(), targets.is_open()), (2, true));
+    assert_eq!(targets.thread_number(), 2);
     assert!(targets.refresh());
-    let Targets { engine, count, ttl_ms, bytes_max, peers } = *targets.table();
+    let Targets { engine, count, ttl_ms, bytes_max, peers } = targets.table;
     assert_eq!((engine, count, &peers[..2]), (258, 2, &[4_000_000_001, 17][..]));
     assert_eq!((ttl_ms, &bytes_max[..2]), (800, &[1232, 4096][..]));
 }
 
 #[test]
-fn table_is_not_read_while_it_is_written() {
+fn table_that_is_being_written_is_the_one_before() {
     let (_, publisher, mut targets) = set_up();
     publisher.publish(&[7], 800, 1232);
     assert!(targets.refresh());
     publisher.words[0].fetch_add(1, SeqCst);
     publisher.words[PEERS].store(9, SeqCst);
     assert!(!targets.refresh());
-    assert_eq!(targets.table().peers[0], 7);
+    assert_eq!(targets.latest().peers[0], 7);
     publisher.words[0].fetch_add(1, SeqCst);
-    assert!(targets.refresh());
-    assert_eq!(targets.table().peers[0], 9);
+    assert_eq!(targets.latest().peers[0], 9);
 }
 
 #[test]
@@ -103,9 +92,9 @@ fn table_changed_during_a_read_is_discarded() {
     let sequence = publisher.words[0].load(SeqCst);
     publisher.publish(&[8], 800, 1232);
     assert!(!targets.read(sequence));
-    assert_eq!(*targets.table(), Targets::default());
+    assert_eq!(targets.table, Targets::default());
     assert!(targets.refresh());
-    assert_eq!(targets.table().peers[0], 8);
+    assert_eq!(targets.table.peers[0], 8);
 }
 
 #[test]
@@ -115,7 +104,7 @@ fn table_is_read_again_only_after_a_write() {
     assert!(targets.refresh());
     publisher.words[PEERS].store(9, SeqCst);
     assert!(targets.refresh());
-    assert_eq!(targets.table().peers[0], 7);
+    assert_eq!(targets.table.peers[0], 7);
 }
 
 #[test]
@@ -130,7 +119,7 @@ fn concurrent_reads_are_never_torn() {
             barrier.wait();
             while !is_over.load(SeqCst) {
                 if reader.refresh() {
-                    assert_whole(reader.table());
+                    assert_whole(&reader.table);
                 }
             }
         });
@@ -146,8 +135,8 @@ fn concurrent_reads_are_never_torn() {
         reader.join().unwrap();
     });
     assert!(targets.refresh());
-    assert_eq!(targets.table().count, 9);
-    assert_whole(targets.table());
+    assert_eq!(targets.table.count, 9);
+    assert_whole(&targets.table);
 }
 
 fn assert_whole(table: &Targets) {
@@ -172,7 +161,7 @@ fn memory_of_another_size_is_rejected() {
     for size in [0, TARGET_TABLE_BYTES - 4, TARGET_TABLE_BYTES + 4] {
         assert!(SharedTargetTable::open(&Memory::fresh(size)).is_none());
     }
-    assert_eq!(TARGET_TABLE_BYTES, 152);
+    assert_eq!(TARGET_TABLE_BYTES, 148);
 }
 
 #[test]
@@ -181,7 +170,7 @@ fn a_target_accepts_transactions_up_to_its_own_size() {
     publisher.publish_each(&[7, 8, 9], 800, &[1232, 4096, 2000]);
     assert!(targets.refresh());
     let accepting = |size| {
-        let (count, peers) = targets.table().accepting(size);
+        let (count, peers) = targets.table.accepting(size);
         peers[..count].to_vec()
     };
     assert_eq!(accepting(1232), [7, 8, 9]);
@@ -193,7 +182,7 @@ fn a_target_accepts_transactions_up_to_its_own_size() {
 fn count_above_the_maximum_is_the_maximum() {
     let (_, publisher, mut targets) = set_up();
     publisher.words[0].fetch_add(2, SeqCst);
-    publisher.words[4].store(u32::MAX, SeqCst);
+    publisher.words[COUNT].store(u32::MAX, SeqCst);
     assert!(targets.refresh());
-    assert_eq!(targets.table().count, TARGETS_MAX);
+    assert_eq!(targets.table.count, TARGETS_MAX);
 }

@@ -17,6 +17,7 @@
 //!
 //! ```text
 //!  CLAIMED ──written──▶ DONE | PENDING ──▶ DONE | VOID ──read──▶ CLAIMED
+//!     └─────dropped────▶ VOID
 //! ```
 //!
 //! The reader waits for an entry to be DONE or VOID, for 0.1 s at most (`PAUSES`): one that is
@@ -25,6 +26,7 @@
 //! be taken for one.
 
 use std::hint::spin_loop;
+use std::mem::forget;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::thread::sleep;
@@ -69,7 +71,8 @@ pub struct EntryRing {
     reader: Mutex<()>,
 }
 
-/// A claimed entry.
+/// A claimed entry. The reader skips one that is dropped before it is complete or published, for
+/// example by a panic.
 pub struct Entry<'a> {
     /// Its words; those that are not written keep old values.
     pub words: &'a [AtomicU64],
@@ -81,15 +84,26 @@ pub struct Entry<'a> {
 impl Entry<'_> {
     /// Passes it to the reader.
     pub fn complete(self) {
-        self.state.store(self.place | DONE, Release);
+        self.pass(DONE);
     }
 
     /// Passes it to the reader, which waits for `EntryRing::complete` or `void`.
     #[must_use]
     pub fn publish(self) -> PendingEntry {
-        let pending = self.place | PENDING;
-        self.state.store(pending, Release);
-        PendingEntry(pending)
+        PendingEntry(self.pass(PENDING))
+    }
+
+    fn pass(self, kind: u64) -> u64 {
+        let state = self.place | kind;
+        self.state.store(state, Release);
+        forget(self);
+        state
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        self.state.store(self.place | VOID, Release);
     }
 }
 

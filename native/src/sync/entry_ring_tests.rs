@@ -1,5 +1,6 @@
 //! Entries are read complete, in the order of their claims, whatever their writers do.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::*;
@@ -119,6 +120,17 @@ fn pending_entry_keeps_those_behind_it_until_it_is_completed_or_void() {
         let expected = if is_done { vec![4.0, 4.0, 3.0] } else { vec![3.0] };
         assert_eq!((read(&ring, UNITS), ring.unread()), (expected, 0));
     }
+}
+
+#[test]
+fn entry_whose_writer_panicked_is_skipped() {
+    let ring = ring();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _entry = claim(&ring, 2, 1.0);
+        panic!("a writer does");
+    }));
+    assert!(panicked.is_err() && write(&ring, 1, 2.0));
+    assert_eq!((read(&ring, UNITS), ring.unread()), (vec![2.0], 0));
 }
 
 #[test]

@@ -89,9 +89,7 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
 
   function handleSend(context: RequestContext, { id, bytes, maxRetries }: SendCall): void {
     context.id = id;
-    const isVerified = context.proxied?.isVerified ?? false;
-    const submission = submissionOf(context, bytes, maxRetries, isVerified);
-    submit(submission, (result) => context.respond(result));
+    submit(submissionOf(context, bytes, maxRetries), (result) => context.respond(result));
     if (context.open) tracker.enqueue(context);
   }
 
@@ -128,8 +126,7 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
     } else {
       const { id, bytes, maxRetries } = read;
       batch.await(index, id);
-      const submission = submissionOf(context, bytes, maxRetries, false);
-      submit(submission, (result) => batch.respond(index, result));
+      submit(submissionOf(context, bytes, maxRetries), (result) => batch.respond(index, result));
     }
   }
 
@@ -154,8 +151,7 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
         handleParsed(context, bytes);
         return;
       }
-      const isVerified = context.proxied?.isVerified ?? false;
-      const answer = submitCall(submissionOf(context, bytes, null, isVerified));
+      const answer = submitCall(submissionOf(context, bytes, null));
       if (answer === null) handleParsed(context, bytes);
       else {
         context.id = answer.id;

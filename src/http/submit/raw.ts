@@ -23,9 +23,7 @@ export function createRawHandler(deps: {
       // Already set for a request that an ingress thread proxied with its receive time.
       const receivedNs = context.receivedNs === 0 ? clock.nowNs() : context.receivedNs;
       context.receivedNs = receivedNs;
-      const isVerified = context.proxied?.isVerified ?? false;
-      const submission = submissionOf(context, bytes, null, isVerified);
-      submit(submission, (result) => context.respond(result));
+      submit(submissionOf(context, bytes, null), (result) => context.respond(result));
       if (context.open) tracker.enqueue(context);
     },
   };

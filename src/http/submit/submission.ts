@@ -16,8 +16,6 @@ export interface Submission {
   readonly receivedNs: number;
   /** The client's `maxRetries`; null when absent. */
   readonly maxRetries: number | null;
-  /** Whether an ingress thread has validated these bytes, signatures included. */
-  readonly isVerified: boolean;
 }
 
 /** `done` is called exactly once, before `Submit` returns or later. */
@@ -41,10 +39,9 @@ export function submissionOf(
   { principal, receivedNs }: Pick<RequestContext, "principal" | "receivedNs">,
   bytes: Uint8Array,
   maxRetries: number | null,
-  isVerified: boolean,
 ): Submission {
   const { account, keyId, plan } = principal ?? ANONYMOUS;
-  return { bytes, account, keyId, plan: plan.name, receivedNs, maxRetries, isVerified };
+  return { bytes, account, keyId, plan: plan.name, receivedNs, maxRetries };
 }
 
 /** Unreachable without a principal. */

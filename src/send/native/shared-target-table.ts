@@ -3,23 +3,21 @@
  * (`native/src/submit/target_table.rs`) reads it, on ingress threads and on the main thread.
  *
  *   word  0      rises with each write; odd while the table is written
- *         1      whether threads may send now
- *         2      number of threads that read it
- *         3 ..   engine, count, delivery TTL in ms
- *         6 ..   for each target the engine's handle of the connection
- *        22 ..   for each target the largest transaction that it accepts
+ *         1      number of threads that read it
+ *         2 ..   engine, count, delivery TTL in ms
+ *         5 ..   for each target the engine's handle of the connection
+ *        21 ..   for each target the largest transaction that it accepts
  */
 
 import { SHARED_TARGETS_MAX } from "../../core/limits.ts";
 
 /** Indices of the words above. */
 export const SEQUENCE = 0;
-export const OPEN = 1;
-export const INGRESS_THREADS = 2;
-export const ENGINE = 3;
-export const COUNT = 4;
-export const TTL_MS = 5;
-export const PEERS = 6;
+export const INGRESS_THREADS = 1;
+export const ENGINE = 2;
+export const COUNT = 3;
+export const TTL_MS = 4;
+export const PEERS = 5;
 export const BYTES_MAX = PEERS + SHARED_TARGETS_MAX;
 
 /** Size of the shared memory. */
@@ -47,11 +45,10 @@ export class SharedTargetTable {
 
   /**
    * Replaces the targets, at most SHARED_TARGETS_MAX, by these connections, each of which accepts
-   * transactions of so many bytes, and closes the table.
+   * transactions of so many bytes.
    */
   publish(peers: readonly number[], ttlMs: number, bytesMax: readonly number[]): void {
     const words = this.#words;
-    this.open(false);
     Atomics.add(words, SEQUENCE, 1);
     Atomics.store(words, ENGINE, this.engine);
     Atomics.store(words, COUNT, peers.length);
@@ -59,11 +56,5 @@ export class SharedTargetTable {
     for (const [index, peer] of peers.entries()) Atomics.store(words, PEERS + index, peer);
     for (const [index, size] of bytesMax.entries()) Atomics.store(words, BYTES_MAX + index, size);
     Atomics.add(words, SEQUENCE, 1);
-  }
-
-  /** Whether threads may send. */
-  open(may: boolean): void {
-    const value = may ? 1 : 0;
-    if (Atomics.load(this.#words, OPEN) !== value) Atomics.store(this.#words, OPEN, value);
   }
 }

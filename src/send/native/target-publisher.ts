@@ -19,7 +19,6 @@ export class TargetPublisher {
   /** The live connection of each leader, and the largest transaction that it accepts. */
   readonly #connections: (LeaderConnection | null)[] = [];
   readonly #bytesMax: number[] = [];
-  #count = 0;
 
   constructor(
     shared: SharedTargetTable,
@@ -31,14 +30,13 @@ export class TargetPublisher {
     this.#deliveryTtlMs = deliveryTtlMs;
   }
 
-  /** Publishes where the engine may send, if that changed. */
+  /** Publishes where the engine may send, if that changed: nowhere unless the sender runs. */
   check(running: boolean): void {
-    if (this.#isStale()) this.#publish();
-    this.#shared.open(running && this.#count > 0);
+    const sendTargets = running ? this.#leaders.sendTargets : NOWHERE;
+    if (this.#isStale(sendTargets)) this.#publish(sendTargets);
   }
 
-  #isStale(): boolean {
-    const { sendTargets } = this.#leaders;
+  #isStale(sendTargets: readonly Leader[]): boolean {
     if (sendTargets !== this.#sendTargets || this.#shared.engine !== this.#engine) return true;
     for (let index = 0; index < sendTargets.length; index += 1) {
       const leader = sendTargets[index];
@@ -49,15 +47,15 @@ export class TargetPublisher {
     return false;
   }
 
-  #publish(): void {
+  #publish(sendTargets: readonly Leader[]): void {
     const { engine } = this.#shared;
     this.#engine = engine;
-    this.#sendTargets = this.#leaders.sendTargets;
+    this.#sendTargets = sendTargets;
     this.#connections.length = 0;
     this.#bytesMax.length = 0;
     const peers: number[] = [];
     const sizes: number[] = [];
-    for (const leader of this.#sendTargets) {
+    for (const leader of sendTargets) {
       const { liveConnection } = leader;
       const bytesMax = bytesMaxOf(leader);
       this.#connections.push(liveConnection);
@@ -67,10 +65,11 @@ export class TargetPublisher {
       peers.push(peer);
       sizes.push(bytesMax);
     }
-    this.#count = peers.length;
     this.#shared.publish(peers, this.#deliveryTtlMs, sizes);
   }
 }
+
+const NOWHERE: readonly Leader[] = [];
 
 /** The largest transaction that the leader accepts; 0 where it is not connected. */
 function bytesMaxOf({ liveConnection, deliveries }: Leader): number {

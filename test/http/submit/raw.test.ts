@@ -30,7 +30,6 @@ it("hands the bytes on with account and time, without a copy", () => {
       plan: "P",
       receivedNs: clock.nowNs(),
       maxRetries: null,
-      isVerified: false,
     },
   ]);
   expect(handled[0]?.bytes).toBe(bytes);

@@ -6,14 +6,13 @@ describe("a submission", () => {
     const bytes = Uint8Array.from([1, 2]);
     const plan = { name: "Pro", ratePerSecond: 1, burst: 1, shared: false };
     const principal = { account: "acme", keyId: "k", plan, policy: null };
-    expect(submissionOf({ principal, receivedNs: 7 }, bytes, 3, true)).toEqual({
+    expect(submissionOf({ principal, receivedNs: 7 }, bytes, 3)).toEqual({
       bytes,
       account: "acme",
       keyId: "k",
       plan: "Pro",
       receivedNs: 7,
       maxRetries: 3,
-      isVerified: true,
     });
   });
 });
