@@ -27,9 +27,17 @@ const TICKS_PER_SECOND = 100;
 export const LIKE_THE_IMAGE: readonly string[] = ["--max-semi-space-size=8"];
 const IMAGE_VARIABLES = { MALLOC_MMAP_THRESHOLD_: "131072" };
 
-/** Starts a Node process; its output is kept, not shown. */
-export function startChild(args: readonly string[], withIpc = false): Child {
-  const child = spawn(process.execPath, [...args], {
+/**
+ * Starts a Node process; its output is kept, not shown. `before` is what precedes it on the command
+ * line, such as `nice`.
+ */
+export function startChild(
+  args: readonly string[],
+  withIpc = false,
+  before: readonly string[] = [],
+): Child {
+  const [command = process.execPath, ...rest] = [...before, process.execPath, ...args];
+  const child = spawn(command, rest, {
     env: { ...process.env, ...IMAGE_VARIABLES },
     stdio: withIpc ? ["ignore", "pipe", "pipe", "ipc"] : ["ignore", "pipe", "pipe"],
     serialization: "advanced",

@@ -6,7 +6,8 @@
  * its parent. Timestamps come from the machine's monotonic clock, which all processes share.
  */
 
-import { systemClock } from "../../src/core/clock.ts";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { NS_PER_MS, systemClock } from "../../src/core/clock.ts";
 import { encodeKey } from "../../src/core/encoding.ts";
 import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { createSimulatedLeader } from "../../src/sandbox/leader.ts";
@@ -23,16 +24,21 @@ export type LeaderMessage =
       readonly arrivedNs: Float64Array;
       /** All arrivals, counting each delivery. */
       readonly deliveries: number;
+      /** The longest time in which this process read nothing. */
+      readonly stallMs: number;
     };
 
 /** No skipped slots, so that runs are alike. */
 const SLOT_MS = 400;
 
 const [leaderCount = 4, transactionCount = 0, slotMs = SLOT_MS] = process.argv.slice(2).map(Number);
+const stalls = monitorEventLoopDelay({ resolution: 5 });
 const arrivedNs = new Float64Array(transactionCount).fill(Number.NaN);
 let deliveries = 0;
 
 function note(bytes: Uint8Array, atNs: number): void {
+  // Not before: the start of this process stands still too.
+  if (deliveries === 0) stalls.enable();
   deliveries += 1;
   const number = numberOf(bytes);
   if (Number.isNaN(arrivedNs[number])) arrivedNs[number] = atNs;
@@ -62,7 +68,9 @@ const cluster = await createSimulatedCluster({
 });
 const urls = await cluster.start();
 
-process.on("message", () => sendMessage({ kind: "arrivals", arrivedNs, deliveries }));
+process.on("message", () => {
+  sendMessage({ kind: "arrivals", arrivedNs, deliveries, stallMs: stalls.max / NS_PER_MS });
+});
 process.on("disconnect", () => process.exit(0));
 process.on("SIGTERM", () => process.exit(0));
 // The simulation's clocks do not keep the process alive.

@@ -7,10 +7,11 @@
  */
 
 import { parseArgs } from "node:util";
+import { NS_PER_MS, systemClock } from "../../src/core/clock.ts";
 import { newKeypair } from "../../test/support/transactions.ts";
 import { cpuUs, rssMb } from "./children.ts";
 import { type BenchFixture, foreignFixture, startFixture } from "./edge-process.ts";
-import { generate } from "./generator.ts";
+import { generate, type Shots } from "./generator.ts";
 import { type IdleConnections, openIdle } from "./idle-connections.ts";
 import { type LoadOptions, readOptions, USAGE } from "./options.ts";
 import { endsOf, wireTimes } from "./receipts.ts";
@@ -66,7 +67,7 @@ async function loadFixture(
   const usedUs = (): number | null => (edgePid === null ? null : cpuUs(edgePid));
   const flood = floodOf(options, tipAccount, url, fixture);
   let cpuBefore = usedUs();
-  let disturbed: Promise<void> = Promise.resolve();
+  let disturbed: Promise<readonly Disturbance[]> = Promise.resolve([]);
   const shots = await generate(requests, {
     host: url.hostname,
     port: Number(url.port === "" ? 80 : url.port),
@@ -80,7 +81,7 @@ async function loadFixture(
       disturbed.catch(() => undefined);
     },
   });
-  await disturbed;
+  reportRefusals(await disturbed, shots);
   if (idle !== null) console.log(`${idle.open} of ${options.idle} idle connections are open.`);
   idle?.close();
   const cpuAfter = usedUs();
@@ -89,7 +90,11 @@ async function loadFixture(
   if (options.flood > 0) console.error(`${refused} requests of the flood were refused`);
   const edgeRssMb = edgePid === null ? null : rssMb(edgePid);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-  const arrivedNs = await fixture.arrivals();
+  const seen = await fixture.arrivals();
+  const arrivedNs = seen?.arrivedNs ?? null;
+  if (seen !== null) {
+    console.log(`The leaders read nothing for up to ${Math.round(seen.stallMs)} ms.`);
+  }
   if (arrivedNs !== null && options.proxy === null) {
     await reportLost(fixture, shots.signatures, arrivedNs);
   }
@@ -116,24 +121,58 @@ async function openIdleOf(
   return opened;
 }
 
+interface Disturbance {
+  readonly name: string;
+  readonly fromNs: number;
+  readonly overNs: number;
+}
+
 /** Replaces edges at even intervals of the measured time. */
-async function disturbEvenly(fixture: BenchFixture, options: LoadOptions): Promise<void> {
+async function disturbEvenly(
+  fixture: BenchFixture,
+  options: LoadOptions,
+): Promise<readonly Disturbance[]> {
   const { upgrades, restarts, kills, seconds } = options;
   const acts = [
     ...Array.from({ length: upgrades }, () => ["upgrade", () => fixture.upgrade()] as const),
     ...Array.from({ length: restarts }, () => ["restart", () => fixture.restart()] as const),
     ...Array.from({ length: kills }, () => ["kill", () => fixture.kill()] as const),
   ];
-  const startMs = Date.now();
+  const done: Disturbance[] = [];
+  const startNs = systemClock.nowNs();
   for (const [number, [name, act]] of acts.entries()) {
-    const dueMs = startMs + (number * seconds * 1000) / acts.length;
-    await new Promise((resolve) => setTimeout(resolve, Math.max(0, dueMs - Date.now())));
-    const fromMs = Date.now();
+    const dueMs = sinceMs(systemClock.nowNs(), startNs) - (number * seconds * 1000) / acts.length;
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, -dueMs)));
+    const fromNs = systemClock.nowNs();
     await act();
-    console.error(`${name} ${number + 1}: over after ${Date.now() - fromMs} ms`);
+    const overNs = systemClock.nowNs();
+    done.push({ name: `${name} ${number + 1}`, fromNs, overNs });
+    console.error(`${name} ${number + 1}: over after ${sinceMs(overNs, fromNs)} ms`);
   }
-  const lateMs = Date.now() - startMs - seconds * 1000;
+  const lateMs = sinceMs(systemClock.nowNs(), startNs) - seconds * 1000;
   if (lateMs > 0) console.error(`the last one was over ${lateMs} ms after the load`);
+  return done;
+}
+
+/** When requests failed: with each replacement, from its begin on. */
+function reportRefusals(disturbances: readonly Disturbance[], { dueNs, faults }: Shots): void {
+  for (const [index, { name, fromNs, overNs }] of disturbances.entries()) {
+    const untilNs = disturbances[index + 1]?.fromNs ?? Number.POSITIVE_INFINITY;
+    const failedNs = dueNs.filter(
+      (atNs, request) => faults[request] !== "" && atNs >= fromNs && atNs < untilNs,
+    );
+    const [firstNs, lastNs] = [failedNs.at(0), failedNs.at(-1)];
+    if (firstNs === undefined || lastNs === undefined) continue;
+    const [first, last] = [sinceMs(firstNs, fromNs), sinceMs(lastNs, fromNs)];
+    const over = sinceMs(overNs, fromNs);
+    console.log(
+      `${name}, over after ${over} ms: ${failedNs.length} failed at ${first} to ${last} ms`,
+    );
+  }
+}
+
+function sinceMs(laterNs: number, earlierNs: number): number {
+  return Math.round((laterNs - earlierNs) / NS_PER_MS);
 }
 
 /** Accepted transactions that reached no leader, with what their receipts say. */

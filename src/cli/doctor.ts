@@ -122,7 +122,7 @@ async function networkFindings(config: Config, clock: Io["clock"]): Promise<read
   try {
     const identity = readIdentity(keypair);
     const own = keypair === null ? null : identityText(identity);
-    const found = await clusterFindings(side, own);
+    const found = await clusterFindings(side, own, config.send.queuePerLeader);
     // Without the node the next leaders are not known.
     if (found.length === 1) return found;
     return [...found, ...(await leaderFindings(side, config, identity))];

@@ -231,7 +231,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       keys,
       ...leaders.startOrder,
       validationOf(leaders.engine),
-      ...takingOver(predecessor, readiness.check),
+      ...takingOver(predecessor, readiness.check, leaders.engine),
       listener(admin, ports, "admin"),
       ...publicListeners(http, ingressThreads, certificate, ports, readiness.serve),
       ...(quicReceipts === null ? [] : [quicReceipts]),

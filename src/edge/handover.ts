@@ -16,6 +16,7 @@
  * Decision: docs/decisions/0052-hand-over.md
  */
 
+import type { Engine } from "../engine/engine.ts";
 import type { HttpServer } from "../http/server.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
@@ -123,14 +124,25 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
   };
 }
 
-/** The step of the start in which a successor waits until it may listen. */
+/**
+ * The step of the start in which a successor waits until it may listen. One live connection makes
+ * an edge ready; a successor waits for every leader that it would send to, or for the end of the
+ * attempt, because its predecessor has all of them: with fewer, the first queue that fills refuses
+ * transactions.
+ */
 export function takingOver(
   predecessor: Predecessor | null,
   check: () => Readiness,
+  engine: Pick<Engine, "sendableCount" | "openingCount">,
 ): readonly Lifecycle[] {
   if (predecessor === null) return [];
   // It serves only after this step.
-  const missing = (): readonly string[] =>
-    check().checks.flatMap(({ name, ok }) => (ok || name === "serving" ? [] : [name]));
+  const missing = (): readonly string[] => {
+    const names = check().checks.flatMap(({ name, ok }) =>
+      ok || name === "serving" ? [] : [name],
+    );
+    const hasLeaders = engine.sendableCount > 0 && engine.openingCount === 0;
+    return hasLeaders ? names : [...names, "leaders"];
+  };
   return [{ start: () => predecessor.takeOver(missing), stop() {} }];
 }

@@ -94,6 +94,9 @@ export function createEngine(
     get sendableCount() {
       return sender.sendableCount;
     },
+    get openingCount() {
+      return sender.openingCount;
+    },
     get outdatedCount() {
       return sender.outdatedCount;
     },

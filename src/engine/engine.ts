@@ -98,6 +98,8 @@ export interface Engine extends DeliveryGate {
   /** Connections that accept transactions, and those of them that the plan sends to now. */
   readonly liveCount: number;
   readonly sendableCount: number;
+  /** As `Sender.openingCount`. */
+  readonly openingCount: number;
   /** Live connections that still use a previous identity. */
   readonly outdatedCount: number;
   readonly counters: Readonly<SendCounters>;

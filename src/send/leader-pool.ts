@@ -44,6 +44,11 @@ export class LeaderPool {
     this.#options = options;
   }
 
+  /** Leaders that the plan sends to, and to which the first connection is still being opened. */
+  get openingCount(): number {
+    return this.#sent.filter(({ live, failures }) => !live && failures === 0).length;
+  }
+
   all(): readonly Leader[] {
     return [...this.#byAddress.values()];
   }

@@ -153,6 +153,8 @@ export interface Sender {
   readonly liveCount: number;
   /** Those of them that the plan sends to now. */
   readonly sendableCount: number;
+  /** As `LeaderPool.openingCount`. */
+  readonly openingCount: number;
   readonly counters: Readonly<SendCounters>;
   /** What the engine lost. */
   losses(): Losses;
@@ -387,6 +389,9 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     },
     get sendableCount() {
       return leaders.sendTargets.filter(({ live }) => live).length;
+    },
+    get openingCount() {
+      return leaders.openingCount;
     },
     counters,
     losses: () => transport.losses?.() ?? NO_LOSSES,

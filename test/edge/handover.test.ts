@@ -79,7 +79,7 @@ describe("the hand-over of an edge", () => {
 
 describe("the start of a successor", () => {
   it("waits for its predecessor's permission, ready but for serving", async () => {
-    expect(takingOver(null, stub({}))).toEqual([]);
+    expect(takingOver(null, stub({}), stub({}))).toEqual([]);
     const checks = [
       { name: "serving", ok: false, detail: "" },
       { name: "slot", ok: false, detail: "" },
@@ -90,12 +90,17 @@ describe("the start of a successor", () => {
     const takeOver = async (missing: () => readonly string[]): Promise<void> => {
       asked = missing();
     };
-    const [step] = takingOver({ listener, takeOver, connectReceipts() {} }, () => ({
-      ok: false,
-      checks,
-    }));
-    await step?.start();
-    step?.stop();
-    expect(asked).toEqual(["slot"]);
+    const readiness = { ok: false, checks };
+    const missingWith = async (sendableCount: number, openingCount: number) => {
+      const predecessor = { listener, takeOver, connectReceipts() {} };
+      const [step] = takingOver(predecessor, () => readiness, { sendableCount, openingCount });
+      await step?.start();
+      step?.stop();
+      return asked;
+    };
+    expect(await missingWith(2, 0)).toEqual(["slot"]);
+    // A leader is still being connected to, or none that it would send to is live.
+    expect(await missingWith(1, 1)).toEqual(["slot", "leaders"]);
+    expect(await missingWith(0, 0)).toEqual(["slot", "leaders"]);
   });
 });

@@ -42,6 +42,12 @@ describe("the first region of docs/deploy.md", () => {
     expect([secondName, secondJournal]).toEqual(["fra-2", "keys-2.journal"]);
   });
 
+  it("checks the one file of a release that it asks for", () => {
+    expect(section).toContain("tarball and `SHA256SUMS` of [a release]");
+    // Without it sha256sum fails, because the list names the release's other files too.
+    expect(section).toContain("\nsha256sum --check --ignore-missing SHA256SUMS\n");
+  });
+
   it("has the logins that roles.sh makes", () => {
     const roles = [...read("ops/compose/roles.sh").matchAll(/^create role (\w+) login/gm)];
     const urls = [edge.accounts.databaseUrl, control.databaseUrl, control.ownerUrl];

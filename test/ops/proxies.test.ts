@@ -255,6 +255,34 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (
   });
 });
 
+describe("nginx in front of an edge that is away and one that refuses", () => {
+  const canRun = hasProxy("nginx") || process.env["CI"] === "true";
+
+  it.skipIf(!canRun)("passes on what the edge says, and refuses nothing by itself", async () => {
+    const text = '{"success":false,"error":"busy","reason":"overloaded"}';
+    const bodies: Buffer[] = [];
+    const busy = createServer((asked, response) => {
+      asked.on("data", (chunk: Buffer) => bodies.push(chunk));
+      asked.on("end", () => response.writeHead(503).end(text));
+    });
+    ends.push(() => busy.close());
+    await new Promise<void>((resolve) => busy.listen(0, "127.0.0.1", resolve));
+    const { port } = busy.address() as AddressInfo;
+    const proxy = await startProxy("nginx", [await freePort(), port]);
+    ends.push(() => proxy.stop());
+    const clients = createClients(proxy);
+    ends.push(() => clients.close());
+    const send = () => clients.send("POST", RAW_PATH, Buffer.from("transaction"));
+    await untilResponse("a response", send, ({ status }) => status !== 0);
+    bodies.length = 0;
+    const replies: Reply[] = [];
+    // The order in which nginx tries the servers goes round.
+    for (let count = 0; count < 16; count += 1) replies.push(await send());
+    expect(replies).toEqual(replies.map(() => ({ status: 503, text })));
+    expect(new Set(bodies.map(String))).toEqual(new Set(["transaction"]));
+  });
+});
+
 describe("HAProxy in front of the dashboard", () => {
   const canRun = hasProxy("haproxy") || process.env["CI"] === "true";
 

@@ -301,6 +301,22 @@ describe("counts", () => {
     expect(["live", "live", "waiting"]).toEqual([A, B, C].map(fixture.stateOf));
   });
 
+  it("reports leaders that are sent to until they are live, or an attempt has ended", async () => {
+    const fixture = await startFixture(planOf([A, B], [C]));
+    const opening = (): number => fixture.sender.openingCount;
+    expect(opening()).toBe(2);
+    fixture.transport.to(A).establish();
+    expect(opening()).toBe(2);
+    fixture.transport.to(A).admit();
+    expect(opening()).toBe(1);
+    fixture.transport.to(B).end(RESET);
+    expect(opening()).toBe(0);
+    fixture.transport.to(A).end(RESET);
+    expect(opening()).toBe(0);
+    fixture.sender.usePlan(planOf([C]));
+    expect(opening()).toBe(1);
+  });
+
   it("stamps outcomes with the clock", async () => {
     const fixture = await startFixture(planOf([A]));
     fixture.transport.to(A).admit();

@@ -43,12 +43,17 @@ export function openCluster(clock: Clock, { rpcUrl, wsUrl }: Config["cluster"]):
 export async function clusterFindings(
   side: ClusterSide,
   identity: string | null,
+  queuePerLeader: number,
 ): Promise<readonly Finding[]> {
   const reachable = await reach(side);
   if (reachable.level === "error") return [reachable];
-  const checks = [inStep(side), slots(side), versions(side), statuses(side), stake(side, identity)];
-  return [reachable, ...(await Promise.all(checks))];
+  const own = identity === null ? null : { identity, stakes: side.facts.stakes() };
+  const checks = [inStep(side), slots(side), versions(side), statuses(side), stake(own)];
+  return [reachable, ...(await Promise.all([...checks, queue(own, queuePerLeader)]))];
 }
+
+/** The edge's identity, and all stakes in lamports by identity. */
+type Own = { readonly identity: string; readonly stakes: ReturnType<NodeFacts["stakes"]> } | null;
 
 async function reach({ clock, rpc }: ClusterSide): Promise<Finding> {
   const startNs = clock.nowNs();
@@ -199,15 +204,16 @@ const BLOCKS_READ_MAX = 32;
 const SIGNATURES_ASKED = 4;
 const LAMPORTS_PER_SOL = 1e9;
 
-function stake({ facts }: ClusterSide, identity: string | null): Promise<Finding> {
+function stake(own: Own): Promise<Finding> {
   const cost = "leaders grant an unstaked identity few streams, and none while they are busy";
   const fix =
     "identity.keypair of a staked validator, or of one that it lists in --staked-nodes-overrides";
   return asked("stake", async () => {
-    if (identity === null) {
+    if (own === null) {
       return warning("stake", "without identity.keypair each start has a new identity", cost, fix);
     }
-    const stakes = await facts.stakes();
+    const { identity } = own;
+    const stakes = await own.stakes;
     const lamports = stakes.get(identity) ?? 0;
     if (lamports === 0) {
       return warning("stake", `${identity} has no stake of its own`, cost, fix);
@@ -216,5 +222,28 @@ function stake({ facts }: ClusterSide, identity: string | null): Promise<Finding
     const share = ((100 * lamports) / total).toPrecision(3);
     const sol = Math.round(lamports / LAMPORTS_PER_SOL);
     return ok("stake", `${identity} has ${sol} SOL, ${share} % of the cluster's stake`);
+  });
+}
+
+/**
+ * Half a second of 2,000 transactions a second. The default is what a leader reads from a sender
+ * without stake before `send.delivery_ttl` is over; a longer queue would only expire there.
+ */
+const STAKED_QUEUE_MIN = 1_024;
+
+function queue(own: Own, queuePerLeader: number): Promise<Finding> {
+  return asked("queue", async () => {
+    const hasStake = own !== null && ((await own.stakes).get(own.identity) ?? 0) > 0;
+    const whose = `the identity has ${hasStake ? "" : "no "}stake`;
+    const found = `send.queue_per_leader is ${queuePerLeader}, and ${whose}`;
+    if (!hasStake || queuePerLeader >= STAKED_QUEUE_MIN) return ok("queue", found);
+    const pauseMs = Math.round(queuePerLeader / 2);
+    return warning(
+      "queue",
+      found,
+      `at 2,000 transactions a second, leaders that read nothing for ${pauseMs} ms fill it, and ` +
+        "further transactions are refused as overloaded",
+      `send.queue_per_leader = ${STAKED_QUEUE_MIN}, or half a second of the edge's load`,
+    );
   });
 }
