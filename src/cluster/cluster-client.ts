@@ -20,7 +20,7 @@ import {
   type SlotRange,
 } from "./blocks/quiet-range.ts";
 import { createConsensusWatcher } from "./consensus-watcher.ts";
-import { type ClusterCounters, createClusterCounters } from "./counters.ts";
+import { ClusterCounters } from "./counters.ts";
 import type { openGeyser } from "./geyser/stream.ts";
 import {
   createGeyserWatcher,
@@ -190,7 +190,7 @@ export function createClusterClient(
   const options: ClusterClientOptions = { ...DEFAULTS, ...given };
   const { random, retryMsFirst: firstMs, retryMsMax: maxMs, epochCheckMsMin } = options;
   const backOff: BackOffOptions = { firstMs, maxMs, random };
-  const { clock, log, counters = createClusterCounters() } = deps;
+  const { clock, log, counters = new ClusterCounters() } = deps;
   // Two clients, so that a rate limit on expensive requests does not block statuses and heights.
   const rpcDeps = { clock, counters };
   const rpc = createRpc(rpcDeps, options);

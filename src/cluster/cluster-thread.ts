@@ -81,61 +81,12 @@ export interface ClusterThreadDeps extends GeyserSink {
   readonly worker?: ClusterWorker | null;
 }
 
-/** What an edge needs of a cluster client; see `ClusterClient`. */
-export interface ClusterThread {
-  /**
-   * Resolves when the thread runs.
-   *
-   * @throws SetupError when it does not start
-   */
-  start(): Promise<void>;
-  /** Ends the thread, and with it every request and connection, within a bounded time. */
-  stop(): Promise<void>;
-  /** Rereads the addresses soon, because a leader that worked is unreachable at its address. */
-  pollContactsNow(): void;
-  /** From now on `stakeLamports` is that of this identity, in base58. */
-  useIdentity(identity: string): void;
-  /** The identity's activated stake; null before it was read. */
-  stakeLamports(): number | null;
-  /** The highest confirmed block's height; null before it is known. */
-  blockHeight(): number | null;
-  /** `Clock.nowNs` of when that height became known. */
-  blockHeightNs(): number;
-  /**
-   * The last height at which 32 bytes are a valid blockhash; null for an unknown one, and then all
-   * valid ones are read.
-   */
-  lastValidHeight(blockhash: Uint8Array): number | null;
-  /**
-   * Reads the statuses of at most 256 signatures, 64 bytes each, which are copied before this
-   * returns. The promise rejects when the node does not respond in time or completely.
-   */
-  fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
-  /** Requests whether blockhashes of 32 bytes each are valid; null for one without a result. */
-  checkBlockhashes(blockhashes: readonly Uint8Array[]): Promise<readonly (BlockhashCheck | null)[]>;
-  /** Whether the confirmed blocks from one slot to another hold any transaction. */
-  contentOf(fromSlot: number, toSlot: number): BlockContent;
-  /** Whether the node reports statuses, as proven by its responses. */
-  statusReporting(): StatusReporting;
-  /** The cluster's consensus, as far as the node reports it. */
-  consensus(): Consensus;
-  /** Whether the confirmation stands still while slots pass. */
-  readonly isConfirmationStalled: boolean;
-  /** Time since the nodes' addresses were read, in milliseconds; null before the first time. */
-  contactsAgeMs(): number | null;
-  readonly counters: Readonly<ClusterCounters>;
-  /** Deaths of the thread while it was not being stopped. */
-  readonly deaths: number;
-  /** Requests refused because too many were pending, or while there was no thread. */
-  readonly requestsRefused: number;
-}
-
 /** Starts no thread before `start`. */
 export function createClusterThread(
   deps: ClusterThreadDeps,
   options: ClusterThreadOptions,
 ): ClusterThread {
-  return new WorkerClusterThread(deps, options);
+  return new ClusterThread(deps, options);
 }
 
 /** A message about leaders, which only the router needs. */
@@ -166,7 +117,8 @@ interface Life {
 const SIGNATURE_BYTES = 64;
 const HASH_BYTES = 32;
 
-class WorkerClusterThread implements ClusterThread {
+/** What an edge needs of a cluster client; see `ClusterClient`. */
+export class ClusterThread {
   readonly #deps: ClusterThreadDeps;
   readonly #options: ClusterThreadOptions;
   /** The first thread, until it begins. */
@@ -204,14 +156,21 @@ class WorkerClusterThread implements ClusterThread {
     this.counters = sharedCounters(CLUSTER_COUNTERS, this.#memory);
   }
 
+  /** Deaths of the thread while it was not being stopped. */
   get deaths(): number {
     return this.#deaths;
   }
 
+  /** Requests refused because too many were pending, or while there was no thread. */
   get requestsRefused(): number {
     return this.#requestsRefused;
   }
 
+  /**
+   * Resolves when the thread runs.
+   *
+   * @throws SetupError when it does not start
+   */
   async start(): Promise<void> {
     const outcome = new Promise<unknown>((resolve) => {
       this.#onStart = resolve;
@@ -227,16 +186,19 @@ class WorkerClusterThread implements ClusterThread {
     throw new SetupError("the cluster thread could not be started", { cause });
   }
 
+  /** Ends the thread, and with it every request and connection, within a bounded time. */
   stop(): Promise<void> {
     this.#onStart?.(new Error("stopped before"));
     this.#stopped ??= this.#stop();
     return this.#stopped;
   }
 
+  /** Rereads the addresses soon, because a leader that worked is unreachable at its address. */
   pollContactsNow(): void {
     this.#post({ kind: "pollContactsNow" });
   }
 
+  /** From now on `stakeLamports` is that of this identity, in base58. */
   useIdentity(identity: string): void {
     this.#identity = identity;
     this.#stakeLamports = null;
@@ -248,18 +210,25 @@ class WorkerClusterThread implements ClusterThread {
     if (this.#identity !== null) this.#post({ kind: "identity", identity: this.#identity });
   }
 
+  /** The identity's activated stake; null before it was read. */
   stakeLamports(): number | null {
     return this.#stakeLamports;
   }
 
+  /** The highest confirmed block's height; null before it is known. */
   blockHeight(): number | null {
     return this.#height;
   }
 
+  /** `Clock.nowNs` of when that height became known. */
   blockHeightNs(): number {
     return this.#heightNs;
   }
 
+  /**
+   * The last height at which 32 bytes are a valid blockhash; null for an unknown one, and then all
+   * valid ones are read.
+   */
   lastValidHeight(blockhash: Uint8Array): number | null {
     const height = this.#blockhashes.lastValidHeight(blockhash);
     if (height === null && !this.#blockhashesWanted) {
@@ -268,6 +237,10 @@ class WorkerClusterThread implements ClusterThread {
     return height;
   }
 
+  /**
+   * Reads the statuses of at most 256 signatures, 64 bytes each, which are copied before this
+   * returns. The promise rejects when the node does not respond in time or completely.
+   */
   async fetchStatuses(signatures: Uint8Array): Promise<StatusResponse> {
     const count = signatures.length / SIGNATURE_BYTES;
     if (count > STATUSES_PER_REQUEST) {
@@ -280,6 +253,7 @@ class WorkerClusterThread implements ClusterThread {
     return readStatusesMessage(response);
   }
 
+  /** Requests whether blockhashes of 32 bytes each are valid; null for one without a result. */
   async checkBlockhashes(
     blockhashes: readonly Uint8Array[],
   ): Promise<readonly (BlockhashCheck | null)[]> {
@@ -293,6 +267,7 @@ class WorkerClusterThread implements ClusterThread {
     return readBlockhashChecksMessage(response);
   }
 
+  /** Whether the confirmed blocks from one slot to another hold any transaction. */
   contentOf(fromSlot: number, toSlot: number): BlockContent {
     return contentOf(this.#quietRange, fromSlot, toSlot);
   }
@@ -308,18 +283,22 @@ class WorkerClusterThread implements ClusterThread {
     return await new Promise((resolve, reject) => this.#requests.set(id, { resolve, reject }));
   }
 
+  /** Whether the node reports statuses, as proven by its responses. */
   statusReporting(): StatusReporting {
     return this.#reporting;
   }
 
+  /** The cluster's consensus, as far as the node reports it. */
   consensus(): Consensus {
     return this.#consensus;
   }
 
+  /** Whether the confirmation stands still while slots pass. */
   get isConfirmationStalled(): boolean {
     return this.#isConfirmationStalled;
   }
 
+  /** Time since the nodes' addresses were read, in milliseconds; null before the first time. */
   contactsAgeMs(): number | null {
     if (this.#contactsNs === null) return null;
     return (this.#deps.clock.nowNs() - this.#contactsNs) / NS_PER_MS;

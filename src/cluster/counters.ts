@@ -2,102 +2,67 @@
 
 import type { HeightCounters } from "./blocks/height.ts";
 
-export interface ClusterCounters extends HeightCounters {
+export class ClusterCounters implements HeightCounters {
   /** Slot events from the WebSocket. */
-  slotEvents: number;
+  slotEvents = 0;
   /** Slot events dropped because the main thread did not read them in time. */
-  slotEventsLost: number;
+  slotEventsLost = 0;
   /** Responses to slot polls. */
-  slotPolls: number;
-  slotPollFailures: number;
+  slotPolls = 0;
+  slotPollFailures = 0;
   /** WebSocket connections opened. */
-  socketsOpened: number;
+  socketsOpened = 0;
   /** WebSocket connections that ended or could not be opened. */
-  socketsClosed: number;
+  socketsClosed = 0;
   /** Subscriptions that the node rejected. */
-  subscriptionsRefused: number;
+  subscriptionsRefused = 0;
   /** Connections closed because they were silent. */
-  socketsSilent: number;
-  scheduleFetches: number;
-  scheduleFailures: number;
-  contactFetches: number;
-  contactFailures: number;
+  socketsSilent = 0;
+  scheduleFetches = 0;
+  scheduleFailures = 0;
+  contactFetches = 0;
+  contactFailures = 0;
   /** Times the nodes' addresses were requested early because a leader was unreachable. */
-  contactsEarlyRefreshes: number;
+  contactsEarlyRefreshes = 0;
   /** Requests for the block height or the latest blockhashes. */
-  blockPolls: number;
-  blockFailures: number;
+  blockPolls = 0;
+  blockFailures = 0;
+  /** Plausible heights, without those that changed nothing. */
+  heightsAccepted = 0;
+  /** Implausible heights. */
+  heightsImplausible = 0;
+  /** Times an implausible height was accepted after all. */
+  heightsReanchored = 0;
   /** Requests for the delinquent leaders. */
-  voteFetches: number;
-  voteFailures: number;
+  voteFetches = 0;
+  voteFailures = 0;
   /** Requests for the statuses of signatures. */
-  statusFetches: number;
-  statusFailures: number;
+  statusFetches = 0;
+  statusFailures = 0;
   /** Times the node was asked whether the confirmation stands still, and how often it failed. */
-  confirmationChecks: number;
-  confirmationCheckFailures: number;
+  confirmationChecks = 0;
+  confirmationCheckFailures = 0;
   /** Requests for the cluster's consensus. */
-  consensusPolls: number;
-  consensusFailures: number;
+  consensusPolls = 0;
+  consensusFailures = 0;
   /** Times the node was probed with signatures of its own blocks, and how many probes failed. */
-  statusProbes: number;
-  statusProbeFailures: number;
+  statusProbes = 0;
+  statusProbeFailures = 0;
   /** Requests not sent because the node asked for a pause. */
-  requestsSuppressed: number;
+  requestsSuppressed = 0;
   /** gRPC streams that were opened, that ended, and that were closed because they were silent. */
-  geyserOpened: number;
-  geyserClosed: number;
-  geyserSilent: number;
+  geyserOpened = 0;
+  geyserClosed = 0;
+  geyserSilent = 0;
   /** Updates over gRPC, and those that report a landing. */
-  geyserUpdates: number;
-  geyserStatuses: number;
+  geyserUpdates = 0;
+  geyserStatuses = 0;
   /** gRPC messages that could not be decoded. */
-  geyserGarbage: number;
+  geyserGarbage = 0;
   /** Landings and confirmations dropped because the main thread did not read them in time. */
-  geyserLost: number;
-}
-
-export function createClusterCounters(): ClusterCounters {
-  return {
-    slotEvents: 0,
-    slotEventsLost: 0,
-    slotPolls: 0,
-    slotPollFailures: 0,
-    socketsOpened: 0,
-    socketsClosed: 0,
-    subscriptionsRefused: 0,
-    socketsSilent: 0,
-    scheduleFetches: 0,
-    scheduleFailures: 0,
-    contactFetches: 0,
-    contactFailures: 0,
-    contactsEarlyRefreshes: 0,
-    blockPolls: 0,
-    blockFailures: 0,
-    heightsAccepted: 0,
-    heightsImplausible: 0,
-    heightsReanchored: 0,
-    voteFetches: 0,
-    voteFailures: 0,
-    statusFetches: 0,
-    statusFailures: 0,
-    confirmationChecks: 0,
-    confirmationCheckFailures: 0,
-    consensusPolls: 0,
-    consensusFailures: 0,
-    statusProbes: 0,
-    statusProbeFailures: 0,
-    requestsSuppressed: 0,
-    geyserOpened: 0,
-    geyserClosed: 0,
-    geyserSilent: 0,
-    geyserUpdates: 0,
-    geyserStatuses: 0,
-    geyserGarbage: 0,
-    geyserLost: 0,
-  };
+  geyserLost = 0;
 }
 
 /** Their names, in the order in which threads share them. */
 // The record's keys are the interface's, in the order of creation.
-export const CLUSTER_COUNTERS = Object.keys(createClusterCounters()) as (keyof ClusterCounters)[];
+export const CLUSTER_COUNTERS = Object.keys(new ClusterCounters()) as (keyof ClusterCounters)[];

@@ -37,23 +37,6 @@ export interface DedupCounters {
   bytes: number;
 }
 
-export interface DedupCache {
-  /**
-   * Whether exactly these bytes were accepted recently. `signatureOffset` is where the first
-   * signature would start; it may be out of range.
-   */
-  query(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean;
-  /** Inserts an accepted transaction; copies its bytes. */
-  insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void;
-  /**
-   * Before a further copy of an accepted transaction: from now on its entry is of `nowNs`. Returns
-   * false, and changes nothing, if an entry is newer than `sinceNs`, the newest that the caller
-   * knows of: then it was just sent.
-   */
-  renew(bytes: Uint8Array, signatureOffset: number, sinceNs: number, nowNs: number): boolean;
-  readonly counters: Readonly<DedupCounters>;
-}
-
 /** Fields of an entry: hash, start and size of its bytes, and the older entry of its bucket. */
 const START = 1;
 const SIZE = 2;
@@ -66,10 +49,10 @@ const SIGNATURE_BYTES_MIN = 6;
 const SCALAR_AT = 32;
 
 export function createDedupCache(options: DedupOptions = {}): DedupCache {
-  return new DedupRing(options);
+  return new DedupCache(options);
 }
 
-class DedupRing implements DedupCache {
+export class DedupCache {
   readonly counters: DedupCounters;
   readonly #entriesMax: number;
   readonly #bytesMax: number;
@@ -97,6 +80,10 @@ class DedupRing implements DedupCache {
     this.counters = { hits: 0, entries: 0, evicted: 0, bytes };
   }
 
+  /**
+   * Whether exactly these bytes were accepted recently. `signatureOffset` is where the first
+   * signature would start; it may be out of range.
+   */
   query(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean {
     if (!isInside(bytes, signatureOffset)) return false;
     const isKnown = this.#find(bytes, this.#hash(bytes, signatureOffset), nowNs) !== NONE;
@@ -104,11 +91,17 @@ class DedupRing implements DedupCache {
     return isKnown;
   }
 
+  /** Inserts an accepted transaction; copies its bytes. */
   insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void {
     if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return;
     this.#add(bytes, this.#hash(bytes, signatureOffset), nowNs);
   }
 
+  /**
+   * Before a further copy of an accepted transaction: from now on its entry is of `nowNs`. Returns
+   * false, and changes nothing, if an entry is newer than `sinceNs`, the newest that the caller
+   * knows of: then it was just sent.
+   */
   renew(bytes: Uint8Array, signatureOffset: number, sinceNs: number, nowNs: number): boolean {
     if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return true;
     const hash = this.#hash(bytes, signatureOffset);

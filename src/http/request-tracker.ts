@@ -72,36 +72,36 @@ export interface RequestTrackerOptions {
   readonly idleTimeoutMs?: number;
 }
 
-export interface HttpCounters {
+export class HttpCounters {
   /** Open connections. */
-  connections: number;
+  connections = 0;
   /** Connections closed immediately, because too many are open. */
-  connectionsRejected: number;
+  connectionsRejected = 0;
   /** Connections that ingress threads closed while idle, because another client connected. */
-  connectionsEvicted: number;
+  connectionsEvicted = 0;
   /** Connections that ingress threads closed immediately, because their address has its share. */
-  connectionsOverAddressLimit: number;
+  connectionsOverAddressLimit = 0;
   /** Connections that ingress threads closed, because a head or body was incomplete at timeout. */
-  connectionsReadTimeout: number;
+  connectionsReadTimeout = 0;
   /** Requests received. */
-  requests: number;
+  requests = 0;
   /** Requests without a response yet. */
-  requestsOpen: number;
+  requestsOpen = 0;
   /** Transactions accepted. */
-  accepted: number;
+  accepted = 0;
   /** Requests whose connection ended before the response did; also a stream that a client ends. */
-  aborted: number;
+  aborted = 0;
   /** Requests that ended by the deadline. */
-  expired: number;
+  expired = 0;
   /** Connections closed for their framing, or for a body that is too large to read. */
-  closed: number;
+  closed = 0;
   /** Connections closed because they exceeded the limit of responses without a body. */
-  emptyBodyClosed: number;
+  emptyBodyClosed = 0;
   /** Responses deferred to the next turn, and responses that wait for the client to read. */
-  responsesDeferred: number;
-  responsesUnread: number;
+  responsesDeferred = 0;
+  responsesUnread = 0;
   /** Requests whose handler threw. */
-  handlerErrors: number;
+  handlerErrors = 0;
 }
 
 export interface HttpStats {
@@ -312,24 +312,10 @@ const TICK_MS_MIN = 5;
 const TICK_MS_MAX = 50;
 
 function newStats(): HttpStats {
-  const counters: HttpCounters = {
-    connections: 0,
-    connectionsRejected: 0,
-    connectionsEvicted: 0,
-    connectionsOverAddressLimit: 0,
-    connectionsReadTimeout: 0,
-    requests: 0,
-    requestsOpen: 0,
-    accepted: 0,
-    aborted: 0,
-    expired: 0,
-    closed: 0,
-    emptyBodyClosed: 0,
-    responsesDeferred: 0,
-    responsesUnread: 0,
-    handlerErrors: 0,
-  };
   const zeros = Object.keys(REJECTIONS).map((reason) => [reason, 0]);
   // The keys are those of REJECTIONS, which `Object.fromEntries` types as plain strings.
-  return { counters, rejections: Object.fromEntries(zeros) as Record<RejectionReason, number> };
+  return {
+    counters: new HttpCounters(),
+    rejections: Object.fromEntries(zeros) as Record<RejectionReason, number>,
+  };
 }

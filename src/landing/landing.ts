@@ -21,13 +21,13 @@ import type { EndReason } from "../core/errors.ts";
 import type { Accepted, FinalState, Outcome, Packet, Plan, ProcessedEvent } from "../core/flow.ts";
 import { SLOT_AGREE_DISTANCE } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import { createHistogram, type Histogram } from "../runtime/histogram.ts";
+import { createHistogram } from "../runtime/histogram.ts";
 import { BlockhashChecks } from "./blockhash-checks.ts";
 import { NONE } from "./byte-store.ts";
 import { Confirmations } from "./confirmations.ts";
 import { Expiry } from "./expiry.ts";
 import { InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
-import { type LandCounters, newLandCounters } from "./land-counters.ts";
+import { LandCounters } from "./land-counters.ts";
 import type { LandingShares } from "./landing-shares.ts";
 import { IN_FLIGHT_BYTES_MEAN, RECENT_RECIPIENTS_SPARE, RESEND_PAUSE_MS } from "./limits.ts";
 import { MarkClears } from "./mark-clears.ts";
@@ -71,56 +71,6 @@ export interface LandingOptions {
   readonly deliveryTtlMs: number;
 }
 
-export interface Landing {
-  /**
-   * A packet was accepted and a leader took it; called before its outcomes. Copies its bytes.
-   * `plan` is the name of its account's plan.
-   */
-  track(packet: Packet, accepted: Accepted, nowNs: number, plan: string): void;
-  /**
-   * The transaction with the signature at `offset` was submitted again. Returns whether it is in
-   * flight. Unless it was just sent, it is immediately sent to the leaders of the plan that lack
-   * it.
-   */
-  mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean;
-  /**
-   * The transaction, with the signature at `offset`, was sent by the engine at `nowNs`, under this
-   * packet's id; called before its outcomes. Returns whether it was in flight before.
-   */
-  mergeSend(packet: Packet, offset: number, nowNs: number): boolean;
-  /** The outcome of a leader's delivery. */
-  outcome(outcome: Outcome): void;
-  /** The sender's new plan; called after the sender has it. */
-  usePlan(plan: Plan): void;
-  /**
-   * A watcher saw the transaction with this signature (64 bytes) in a block; `bank` is the id of
-   * the block's bank, null or absent if unknown.
-   */
-  seen(signature: Uint8Array, status: TxStatus, bank?: number | null): void;
-  /**
-   * A watcher reports a confirmed block, once or several times: transactions seen in it have
-   * landed, and those seen only in another bank of the slot are in flight again.
-   */
-  confirmed(slot: number, bank?: number | null): void;
-  /** The ids of banks reported so far are not comparable with those reported from now on. */
-  forgetBanks(): void;
-  /** The cluster's slot went back: what leaders acknowledged may be lost, and is sent again. */
-  slotWentBack(): void;
-  /** The confirmation stands still while slots pass, or no longer; likewise. */
-  setConfirmationStalled(isStalled: boolean): void;
-  readonly inFlight: number;
-  /** Delay of the most overdue status request at the last check, in nanoseconds. */
-  readonly pollLagNs: number;
-  readonly counters: Readonly<LandCounters>;
-  /** Tips of accepted and of landed transactions by plan. */
-  readonly tips: ReadonlyMap<string, Readonly<PlanTips>>;
-  /** Slots from receipt to landing; a slot counts as a second. */
-  readonly slotDeltas: Histogram;
-  start(): void;
-  /** Ends all transactions in flight. */
-  stop(): void;
-}
-
 /** Slots; later landings count above every bound. */
 const DELTA_BOUNDS = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 150];
 /**
@@ -133,11 +83,12 @@ const OPEN_GATE: DeliveryGate = { renew: () => true };
 
 /** Requests nothing before `start`. */
 export function createLanding(deps: LandingDeps, options: LandingOptions): Landing {
-  return new LandingStage(deps, options);
+  return new Landing(deps, options);
 }
 
-class LandingStage implements Landing {
-  readonly counters: LandCounters = newLandCounters();
+export class Landing {
+  readonly counters: LandCounters = new LandCounters();
+  /** Slots from receipt to landing; a slot counts as a second. */
   readonly slotDeltas = createHistogram(DELTA_BOUNDS.map((slots) => slots * NS_PER_S));
   readonly #deps: LandingDeps;
   readonly #table: InFlightTable;
@@ -203,14 +154,20 @@ class LandingStage implements Landing {
     return this.#table.count;
   }
 
+  /** Delay of the most overdue status request at the last check, in nanoseconds. */
   get pollLagNs(): number {
     return this.#poller.lagNs;
   }
 
+  /** Tips of accepted and of landed transactions by plan. */
   get tips(): ReadonlyMap<string, Readonly<PlanTips>> {
     return this.#tips.byPlan;
   }
 
+  /**
+   * A packet was accepted and a leader took it; called before its outcomes. Copies its bytes.
+   * `plan` is the name of its account's plan.
+   */
   track(packet: Packet, accepted: Accepted, nowNs: number, plan: string): void {
     const table = this.#table;
     this.counters.accepted += 1;
@@ -231,6 +188,11 @@ class LandingStage implements Landing {
     this.#resends.first(row, nowNs);
   }
 
+  /**
+   * The transaction with the signature at `offset` was submitted again. Returns whether it is in
+   * flight. Unless it was just sent, it is immediately sent to the leaders of the plan that lack
+   * it.
+   */
   mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean {
     const row = this.#merge(bytes, offset, maxRetries);
     if (row === NONE) return false;
@@ -238,6 +200,10 @@ class LandingStage implements Landing {
     return true;
   }
 
+  /**
+   * The transaction, with the signature at `offset`, was sent by the engine at `nowNs`, under this
+   * packet's id; called before its outcomes. Returns whether it was in flight before.
+   */
   mergeSend(packet: Packet, offset: number, nowNs: number): boolean {
     const table = this.#table;
     const row = this.#merge(packet.bytes, offset, packet.maxRetries);
@@ -249,6 +215,7 @@ class LandingStage implements Landing {
     return true;
   }
 
+  /** The outcome of a leader's delivery. */
   outcome(outcome: Outcome): void {
     const { kind } = outcome;
     if (kind !== "sent" && kind !== "dropped") return;
@@ -261,12 +228,14 @@ class LandingStage implements Landing {
     } else this.#resends.unsent(row, outcome);
   }
 
+  /** The sender's new plan; called after the sender has it. */
   usePlan(plan: Plan): void {
     this.#expiry.read();
     if (this.#markClears.planned(this.#deps.clock.nowNs())) this.#resends.clearMarks(false);
     this.#resends.usePlan(plan);
   }
 
+  /** The cluster's slot went back: what leaders acknowledged may be lost, and is sent again. */
   slotWentBack(): void {
     const nowNs = this.#deps.clock.nowNs();
     this.#confirmations.slotWentBack(nowNs);
@@ -293,11 +262,16 @@ class LandingStage implements Landing {
     }
   }
 
+  /** The confirmation stands still while slots pass, or no longer; likewise. */
   setConfirmationStalled(isStalled: boolean): void {
     const nowNs = this.#deps.clock.nowNs();
     if (this.#markClears.setStalled(isStalled, nowNs)) this.#resends.clearMarks(true);
   }
 
+  /**
+   * A watcher saw the transaction with this signature (64 bytes) in a block; `bank` is the id of
+   * the block's bank, null or absent if unknown.
+   */
   seen(signature: Uint8Array, status: TxStatus, bank: number | null = null): void {
     let row = this.#table.findSignature(signature, 0);
     if (row === NONE && this.#deps.flushEvents !== undefined) {
@@ -310,11 +284,16 @@ class LandingStage implements Landing {
     if (!status.confirmed) this.#confirmations.seen(row);
   }
 
+  /**
+   * A watcher reports a confirmed block, once or several times: transactions seen in it have
+   * landed, and those seen only in another bank of the slot are in flight again.
+   */
   confirmed(slot: number, bank: number | null = null): void {
     this.#confirmations.record(slot, bank);
     if (this.#sightings.count > 0) this.#confirmations.confirm(slot, bank);
   }
 
+  /** The ids of banks reported so far are not comparable with those reported from now on. */
   forgetBanks(): void {
     // Confirmations that wait for their turn still have the ids of the sightings so far.
     this.#confirmations.forgetBanks();
@@ -326,6 +305,7 @@ class LandingStage implements Landing {
     this.#poller.start();
   }
 
+  /** Ends all transactions in flight. */
   stop(): void {
     this.#resends.stop();
     this.#poller.stop();

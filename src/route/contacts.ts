@@ -10,7 +10,7 @@
 
 import { isIPv4, isIPv6 } from "node:net";
 import { CONTACTS_MAX } from "../core/limits.ts";
-import { createRouteCounters, type RouteCounters } from "./counters.ts";
+import { RouteCounters } from "./counters.ts";
 
 export interface Contact {
   /** The node's identity, base58. */
@@ -41,7 +41,7 @@ interface Row {
 }
 
 export function createContacts(
-  counters: RouteCounters = createRouteCounters(),
+  counters: RouteCounters = new RouteCounters(),
   deny: Iterable<string> = [],
 ): Contacts {
   const denied = new Set(deny);

@@ -3,55 +3,35 @@
  * increments only its own fields.
  */
 
-export interface RouteCounters {
+export class RouteCounters {
   /** Slot events processed. */
-  slotEvents: number;
+  slotEvents = 0;
   /** Slot events without a valid slot number; ignored. */
-  slotEventsInvalid: number;
+  slotEventsInvalid = 0;
   /** Slot events implausibly far ahead of the others when they arrived. */
-  slotEventsFarAhead: number;
+  slotEventsFarAhead = 0;
   /** Times the estimate went back, after long silence or because the sources contradict it. */
-  slotRewinds: number;
+  slotRewinds = 0;
   /** Times the cluster stood still, and the estimate returned to the slot announced last. */
-  slotStalls: number;
+  slotStalls = 0;
   /** Slots that passed by the wall clock, without an event. */
-  slotsExtrapolated: number;
+  slotsExtrapolated = 0;
   /** Epochs added to the schedule. */
-  epochsSet: number;
+  epochsSet = 0;
   /** Epochs rejected because their size or number is invalid. */
-  epochsRejected: number;
+  epochsRejected = 0;
   /** Slot indexes outside their epoch; ignored. */
-  scheduleIndexesInvalid: number;
+  scheduleIndexesInvalid = 0;
   /** Times the table of contacts was replaced. */
-  contactsSet: number;
+  contactsSet = 0;
   /** Contacts with an invalid address; ignored. */
-  contactsInvalid: number;
+  contactsInvalid = 0;
   /** Contacts beyond the table's limit; ignored. */
-  contactsOverflow: number;
+  contactsOverflow = 0;
   /** Times a list of delinquent leaders was ignored because it names most of the cluster. */
-  delinquentIgnored: number;
+  delinquentIgnored = 0;
   /** Times a plan was computed. */
-  plansMade: number;
+  plansMade = 0;
   /** Plans that differed from the previous one and were published. */
-  plansPublished: number;
-}
-
-export function createRouteCounters(): RouteCounters {
-  return {
-    slotEvents: 0,
-    slotEventsInvalid: 0,
-    slotEventsFarAhead: 0,
-    slotRewinds: 0,
-    slotStalls: 0,
-    slotsExtrapolated: 0,
-    epochsSet: 0,
-    epochsRejected: 0,
-    scheduleIndexesInvalid: 0,
-    contactsSet: 0,
-    contactsInvalid: 0,
-    contactsOverflow: 0,
-    delinquentIgnored: 0,
-    plansMade: 0,
-    plansPublished: 0,
-  };
+  plansPublished = 0;
 }

@@ -11,7 +11,7 @@ import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import type { Plan } from "../core/flow.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
 import { type Contact, type Contacts, createContacts } from "./contacts.ts";
-import { createRouteCounters, type RouteCounters } from "./counters.ts";
+import { RouteCounters } from "./counters.ts";
 import { SLOT_BACK_LIKELY_MS } from "./limits.ts";
 import { type LeaderTimes, makePlan, samePlan } from "./planner.ts";
 import { createSchedule, type EpochLeaders, type Schedule } from "./schedule.ts";
@@ -115,7 +115,7 @@ const GUESSES: LeaderTimes = {
 
 export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const { clock } = deps;
-  const counters = createRouteCounters();
+  const counters = new RouteCounters();
   const slots = createSlotClock({ origins: options.slotOrigins ?? {} }, counters);
   const schedule = createSchedule(counters);
   const contacts = createContacts(counters, options.deny);

@@ -8,7 +8,7 @@
  */
 
 import { EPOCH_SLOTS_MAX, EPOCHS_MAX } from "../core/limits.ts";
-import { createRouteCounters, type RouteCounters } from "./counters.ts";
+import { RouteCounters } from "./counters.ts";
 
 /** One epoch as returned by `getLeaderSchedule`. */
 export interface EpochLeaders {
@@ -45,7 +45,7 @@ interface HeldEpoch {
   readonly shares: ReadonlyMap<string, number>;
 }
 
-export function createSchedule(counters: RouteCounters = createRouteCounters()): Schedule {
+export function createSchedule(counters: RouteCounters = new RouteCounters()): Schedule {
   /** Ascending by epoch, at most EPOCHS_MAX. */
   let held: readonly HeldEpoch[] = [];
 

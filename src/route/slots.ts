@@ -23,7 +23,7 @@
 
 import { NS_PER_MS } from "../core/clock.ts";
 import { SLOT_AGREE_DISTANCE, SLOT_TIME_MS_MAX, SLOT_TIME_MS_MIN } from "../core/limits.ts";
-import { createRouteCounters, type RouteCounters } from "./counters.ts";
+import { RouteCounters } from "./counters.ts";
 import {
   SLOT_EXTRAPOLATION_MAX,
   SLOT_SETTLE_MS,
@@ -52,41 +52,6 @@ export interface SlotSourceStatus {
   readonly lagMs: number | null;
   /** Whether the estimate follows it now. */
   readonly followed: boolean;
-}
-
-export interface SlotClock {
-  /** Processes one event; never throws. `nowNs` is when it arrived. */
-  observe(kind: SlotEventKind, slot: number, nowNs: number, source?: SlotSource): void;
-  /**
-   * Whether the cluster may stand still or go back, as with Alpenglow; by default it may. Otherwise
-   * slots pass by the clock alone, as with Tower BFT, except while it is likely to go back.
-   */
-  allowStandstill(isPossible: boolean): void;
-  /**
-   * Whether the cluster is likely to go back now, because it confirms nothing: lower slots are then
-   * followed with less evidence.
-   */
-  expectBack(isLikely: boolean): void;
-  /** An externally measured slot time; used until it is measured here. */
-  hint(slotTimeMs: number): void;
-  /** The current slot; null before the first event and if the last one is too old. */
-  current(nowNs: number): number | null;
-  /**
-   * The slot at a past time as far as announcements show it by now; null if they do not. May be
-   * below the published slot if that ran ahead of the cluster.
-   */
-  at(nowNs: number): number | null;
-  /**
-   * When the current slot changes without an event, on `Clock.nowNs`: the next slot begins, the
-   * cluster stands still, or the slot becomes unknown; null without a current one.
-   */
-  nextSlotNs(nowNs: number): number | null;
-  /** The measured slot time in milliseconds; the default until enough slots were seen. */
-  readonly slotTimeMs: number;
-  /** When the last event of the followed source arrived; null before the first. */
-  readonly lastEventNs: number | null;
-  /** Sources that have reported at least once. */
-  sources(nowNs: number): readonly SlotSourceStatus[];
 }
 
 export interface SlotClockOptions {
@@ -118,9 +83,9 @@ const VOTE = 12;
 
 export function createSlotClock(
   options: Partial<SlotClockOptions> = {},
-  counters: RouteCounters = createRouteCounters(),
+  counters: RouteCounters = new RouteCounters(),
 ): SlotClock {
-  return new Estimate({ ...DEFAULTS, ...options }, counters);
+  return new SlotClock({ ...DEFAULTS, ...options }, counters);
 }
 
 interface Source {
@@ -145,7 +110,7 @@ interface Source {
   heardNs: number;
 }
 
-class Estimate implements SlotClock {
+export class SlotClock {
   readonly #counters: RouteCounters;
   readonly #origins: SlotClockOptions["origins"];
   /** At most one for each name. */
@@ -185,14 +150,17 @@ class Estimate implements SlotClock {
     this.#counters = counters;
   }
 
+  /** The measured slot time in milliseconds; the default until enough slots were seen. */
   get slotTimeMs(): number {
     return this.#slotDurationMs;
   }
 
+  /** When the last event of the followed source arrived; null before the first. */
   get lastEventNs(): number | null {
     return this.#followed?.estimate.lastEventNs ?? null;
   }
 
+  /** Processes one event; never throws. `nowNs` is when it arrived. */
   observe(
     kind: SlotEventKind,
     slot: number,
@@ -230,16 +198,25 @@ class Estimate implements SlotClock {
     if (progressNs !== null) this.#past.record(anchorSlot, progressNs);
   }
 
+  /**
+   * Whether the cluster may stand still or go back, as with Alpenglow; by default it may. Otherwise
+   * slots pass by the clock alone, as with Tower BFT, except while it is likely to go back.
+   */
   allowStandstill(isPossible: boolean): void {
     this.#pace.mayStop = isPossible;
     this.#cachedUntilNs = 0;
   }
 
+  /**
+   * Whether the cluster is likely to go back now, because it confirms nothing: lower slots are then
+   * followed with less evidence.
+   */
   expectBack(isLikely: boolean): void {
     this.#pace.isBackLikely = isLikely;
     this.#cachedUntilNs = 0;
   }
 
+  /** An externally measured slot time; used until it is measured here. */
   hint(slotTimeMs: number): void {
     const known = slotTimeMs >= SLOT_TIME_MS_MIN && slotTimeMs <= SLOT_TIME_MS_MAX;
     if (this.#measured || !known) return;
@@ -248,6 +225,7 @@ class Estimate implements SlotClock {
     this.#cachedUntilNs = 0;
   }
 
+  /** The current slot; null before the first event and if the last one is too old. */
   current(nowNs: number): number | null {
     // Called twice per transaction.
     if (nowNs >= this.#cachedNs && nowNs < this.#cachedUntilNs) return this.#cached;
@@ -263,6 +241,10 @@ class Estimate implements SlotClock {
     return this.#cached;
   }
 
+  /**
+   * The slot at a past time as far as announcements show it by now; null if they do not. May be
+   * below the published slot if that ran ahead of the cluster.
+   */
   at(nowNs: number): number | null {
     const known = this.#past.at(nowNs, this.#extrapolationSlotMs);
     const followed = this.#followed === null ? null : this.#positionOf(this.#followed, nowNs);
@@ -270,12 +252,17 @@ class Estimate implements SlotClock {
     return known === null || followed === null ? known : Math.min(known, followed);
   }
 
+  /**
+   * When the current slot changes without an event, on `Clock.nowNs`: the next slot begins, the
+   * cluster stands still, or the slot becomes unknown; null without a current one.
+   */
   nextSlotNs(nowNs: number): number | null {
     const slot = this.current(nowNs);
     if (slot === null || this.#followed === null) return null;
     return this.#changeNs(this.#followed, slot, nowNs);
   }
 
+  /** Sources that have reported at least once. */
   sources(nowNs: number): readonly SlotSourceStatus[] {
     return this.#sources.map((source) => {
       const eventNs = source.estimate.lastEventNs;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createConsensusWatcher } from "../../src/cluster/consensus-watcher.ts";
-import { createClusterCounters } from "../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../src/cluster/counters.ts";
 import {
   CONSENSUS_AGAIN_MS,
   CONSENSUS_CLOSE_SLOTS,
@@ -12,7 +12,7 @@ import { createFakeClock } from "../support/fake-clock.ts";
 
 function setUp(consensus: Consensus | null) {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const node = { consensus, finalizedLag: 32 };
   const changes: Consensus[] = [];
   const logged: string[] = [];

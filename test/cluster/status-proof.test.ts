@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createClusterCounters } from "../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../src/cluster/counters.ts";
 import type { StatusResponse, TxStatus } from "../../src/cluster/ports.ts";
 import { RpcError } from "../../src/cluster/rpc/json-rpc.ts";
 import { createStatusProof } from "../../src/cluster/status-proof.ts";
@@ -15,7 +15,7 @@ function signatureOf(fill: number): string {
 
 function setUp() {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const lines: string[] = [];
   const requests: unknown[] = [];
   const node = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { GlobalLimitsCounters } from "../../src/accounts/global-limits/sync.ts";
 import type { ClusterThread } from "../../src/cluster/cluster-thread.ts";
-import { createClusterCounters } from "../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../src/cluster/counters.ts";
 import { DECODE_ERROR, DECODE_ERROR_COUNT } from "../../src/core/decode-errors.ts";
 import { encodeBase58 } from "../../src/core/encoding.ts";
 import { DELIVERY_REASONS, END_REASONS, REJECTIONS } from "../../src/core/errors.ts";
@@ -9,11 +9,11 @@ import { type MetricDeps, metricSources } from "../../src/edge/metric-sources.ts
 import type { Engine } from "../../src/engine/engine.ts";
 import type { HttpStats } from "../../src/http/request-tracker.ts";
 import type { HttpServer } from "../../src/http/server.ts";
-import { newLandCounters } from "../../src/landing/land-counters.ts";
+import { LandCounters } from "../../src/landing/land-counters.ts";
 import type { Landing } from "../../src/landing/landing.ts";
 import { HANDSHAKE_RESULTS } from "../../src/native-ingress/thread-counters.ts";
 import type { Receipts } from "../../src/receipts/receipts.ts";
-import { createRouteCounters } from "../../src/route/counters.ts";
+import { RouteCounters } from "../../src/route/counters.ts";
 import type { Router, RouterStatus } from "../../src/route/router.ts";
 import { createHistogram, type Histogram } from "../../src/runtime/histogram.ts";
 import { CLOSE_REASONS } from "../../src/send/close-policy.ts";
@@ -167,7 +167,7 @@ const DEPS: MetricDeps = {
   router: stub<Router>({
     currentSlot: () => 301,
     counters: {
-      ...createRouteCounters(),
+      ...new RouteCounters(),
       slotEvents: 137 + 138,
       slotEventsFarAhead: 138,
       slotEventsInvalid: 139,
@@ -190,7 +190,7 @@ const DEPS: MetricDeps = {
     stakeLamports: () => 1_508,
     blockHeight: () => 129,
     counters: {
-      ...createClusterCounters(),
+      ...new ClusterCounters(),
       socketsClosed: 3,
       slotPollFailures: 4,
       scheduleFailures: 131,
@@ -256,7 +256,7 @@ const DEPS: MetricDeps = {
   }),
   landing: stub<Landing>({
     counters: {
-      ...newLandCounters(),
+      ...new LandCounters(),
       accepted: 180,
       landed: 181,
       expired: 182,
@@ -507,13 +507,13 @@ describe("an edge's metrics", () => {
         currentSlot: () => null,
         status: () => unknown,
         slotSources: () => [],
-        counters: createRouteCounters(),
+        counters: new RouteCounters(),
       }),
       cluster: stub<ClusterThread>({
         contactsAgeMs: () => null,
         deaths: 0,
         requestsRefused: 0,
-        counters: createClusterCounters(),
+        counters: new ClusterCounters(),
         statusReporting: () => "unknown",
         consensus: () => "unknown",
         isConfirmationStalled: false,

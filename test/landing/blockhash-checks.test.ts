@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
 import { BlockhashChecks } from "../../src/landing/blockhash-checks.ts";
 import { UNKNOWN } from "../../src/landing/in-flight-table.ts";
-import { newLandCounters } from "../../src/landing/land-counters.ts";
+import { LandCounters } from "../../src/landing/land-counters.ts";
 import {
   BLOCKHASH_CHECK_GAP_MS,
   BLOCKHASH_MARGIN_SLOTS,
@@ -229,7 +229,7 @@ describe("the cache of blockhashes", () => {
       if (slot === undefined) throw new Error("no answer");
       return hashes.map(() => ({ slot, isValid: false }));
     };
-    const counters = newLandCounters();
+    const counters = new LandCounters();
     const checks = new BlockhashChecks({ clock, counters, cluster: { checkBlockhashes } });
     /** Checks the blockhash 1 every 100 ms, and asks if it is time to. */
     const pollFor = async (ms: number): Promise<string> => {

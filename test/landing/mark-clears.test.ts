@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import { newLandCounters } from "../../src/landing/land-counters.ts";
+import { LandCounters } from "../../src/landing/land-counters.ts";
 import {
   MARK_CLEAR_GAP_MS,
   MARK_CLEAR_REFILL_MS,
@@ -9,7 +9,7 @@ import {
 import { MarkClears } from "../../src/landing/mark-clears.ts";
 
 function setUp() {
-  const counters = newLandCounters();
+  const counters = new LandCounters();
   return { counters, clears: new MarkClears(counters) };
 }
 

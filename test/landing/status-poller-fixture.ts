@@ -3,7 +3,7 @@
 import { encodeSignatures } from "../../src/core/encoding.ts";
 import type { Packet } from "../../src/core/flow.ts";
 import { InFlightTable } from "../../src/landing/in-flight-table.ts";
-import { newLandCounters } from "../../src/landing/land-counters.ts";
+import { LandCounters } from "../../src/landing/land-counters.ts";
 import type { StatusResponse } from "../../src/landing/ports.ts";
 import { StatusPoller } from "../../src/landing/status-polling.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -47,7 +47,7 @@ export function startPoller(count: number, turnMs = 0) {
         every: (periodMs, act) => clock.every(periodMs, turn(act)),
       },
       table,
-      counters: newLandCounters(),
+      counters: new LandCounters(),
       cluster: {
         fetchStatuses(signatures) {
           seen.asked.push(signatures);

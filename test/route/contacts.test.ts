@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CONTACTS_MAX } from "../../src/core/limits.ts";
 import { createContacts } from "../../src/route/contacts.ts";
-import { createRouteCounters } from "../../src/route/counters.ts";
+import { RouteCounters } from "../../src/route/counters.ts";
 
 describe("contacts", () => {
   it("return an identity's address, and are replaced completely", () => {
@@ -15,7 +15,7 @@ describe("contacts", () => {
   });
 
   it("omit nodes without an address, and do not count them as invalid", () => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     const contacts = createContacts(counters);
     contacts.replace([{ identity: "A", address: null }]);
     expect(contacts.address("A")).toBeNull();
@@ -39,7 +39,7 @@ describe("contacts", () => {
     "[fe80::1%eth0]:8009",
     "leader.example:8009",
   ])("skip and count the invalid address %j", (address) => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     const contacts = createContacts(counters);
     contacts.replace([
       { identity: "A", address },
@@ -51,7 +51,7 @@ describe("contacts", () => {
   });
 
   it("are limited to CONTACTS_MAX, and count the overflow", () => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     const contacts = createContacts(counters);
     contacts.replace(
       Array.from({ length: CONTACTS_MAX + 2 }, (_, index) => ({
@@ -64,7 +64,7 @@ describe("contacts", () => {
   });
 
   it("exclude denied and delinquent identities until the list changes", () => {
-    const contacts = createContacts(createRouteCounters(), ["A"]);
+    const contacts = createContacts(new RouteCounters(), ["A"]);
     contacts.replace([..."ABCDE"].map((identity) => ({ identity, address: "10.0.0.1:1" })));
     contacts.setDelinquent(["B", "Z"]);
     const usable = () => [..."ABCDE"].filter((identity) => contacts.address(identity) !== null);
@@ -75,7 +75,7 @@ describe("contacts", () => {
   });
 
   it("ignore a delinquent list that contains most of the cluster", () => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     const contacts = createContacts(counters);
     contacts.setDelinquent(["A", "B"]);
     contacts.replace([..."ABC"].map((identity) => ({ identity, address: "10.0.0.1:1" })));

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { createRouteCounters } from "../../src/route/counters.ts";
+import { RouteCounters } from "../../src/route/counters.ts";
 
 describe("route counters", () => {
   it("start at zero and are separate for each caller", () => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     expect(Object.values(counters).every((count) => count === 0)).toBe(true);
     counters.slotEvents += 1;
-    expect(createRouteCounters().slotEvents).toBe(0);
+    expect(new RouteCounters().slotEvents).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createRouteCounters } from "../../src/route/counters.ts";
+import { RouteCounters } from "../../src/route/counters.ts";
 import { createSchedule } from "../../src/route/schedule.ts";
 import { epochOf } from "../support/epochs.ts";
 import { fc } from "../support/properties.ts";
@@ -46,7 +46,7 @@ describe("leader schedule", () => {
   });
 
   it("rejects invalid epochs and skips indexes outside the epoch", () => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     const schedule = createSchedule(counters);
     const good = epochOf(1, 0, "AB");
     for (const bad of [

@@ -3,7 +3,7 @@
  * again, feeds that report them, and for how long the clock is more than four slots off.
  */
 
-import { createRouteCounters } from "../../src/route/counters.ts";
+import { RouteCounters } from "../../src/route/counters.ts";
 import { createSlotClock, type SlotClock, type SlotSource } from "../../src/route/slots.ts";
 
 export const MS = 1_000_000;
@@ -139,7 +139,7 @@ export interface Result {
   /** The most slots that it was off, and at the end. */
   readonly worst: number;
   readonly last: number;
-  readonly counters: ReturnType<typeof createRouteCounters>;
+  readonly counters: RouteCounters;
 }
 
 export const STEP_MS = 10;
@@ -151,7 +151,7 @@ export function run(
   lies: readonly Event[] = [],
 ): Result {
   const { slotMs = 250 } = scenario;
-  const counters = createRouteCounters();
+  const counters = new RouteCounters();
   const clock: SlotClock = createSlotClock({ origins }, counters);
   const begun = clusterOf(scenario);
   const events = [...eventsOf(feeds, begun, slotMs), ...lies].sort((a, b) => a.atMs - b.atMs);
@@ -175,7 +175,7 @@ export function run(
 
 /** A clock after all of these slots; without a scenario's end, only those before it. */
 export function driven(begun: readonly Begun[], feeds: Feeds = { slotsUpdates: {} }) {
-  const counters = createRouteCounters();
+  const counters = new RouteCounters();
   const clock = createSlotClock({}, counters);
   const events = eventsOf(feeds, begun, 250).sort((a, b) => a.atMs - b.atMs);
   for (const { kind, slot, atMs, source } of events) clock.observe(kind, slot, atMs * MS, source);

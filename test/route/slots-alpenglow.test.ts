@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, it } from "vitest";
-import { createRouteCounters } from "../../src/route/counters.ts";
+import { RouteCounters } from "../../src/route/counters.ts";
 import { createSlotClock } from "../../src/route/slots.ts";
 import { BEFORE, FEEDS, type Feeds, FIRST, MS, run } from "./slot-fixture.ts";
 
@@ -197,7 +197,7 @@ describe("a node that lies about slots used again while a window is skipped", ()
 
 describe("polls of a load balancer, one of whose two nodes is ten slots behind", () => {
   it("set the clock back once at most in 10 minutes", () => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     const clock = createSlotClock({}, counters);
     let seed = 7;
     let offMs = 0;

@@ -1,7 +1,7 @@
 /** Several slot sources, on a virtual network: which source the clock follows, and when. */
 
 import { describe, expect, it } from "vitest";
-import { createRouteCounters } from "../../src/route/counters.ts";
+import { RouteCounters } from "../../src/route/counters.ts";
 import { createSchedule } from "../../src/route/schedule.ts";
 import { createSlotClock, type SlotSource } from "../../src/route/slots.ts";
 
@@ -19,7 +19,7 @@ interface SourceBehavior {
 /** Lets `slots` slots pass; returns the estimate's error at 90 % of each. */
 function run(
   behaviors: Partial<Record<SlotSource, SourceBehavior>>,
-  { slots = 300, slotMs = 250, clock = createSlotClock({}, createRouteCounters()), first = FIRST },
+  { slots = 300, slotMs = 250, clock = createSlotClock({}, new RouteCounters()), first = FIRST },
 ): { readonly errors: readonly number[]; readonly clock: typeof clock } {
   const fromMs = (first - FIRST) * slotMs;
   const events = Object.entries(behaviors).flatMap(([source, { lateMs = 0, announces }]) =>
@@ -109,7 +109,7 @@ describe("slot clock with several sources", () => {
   });
 
   it("recovers with two honest sources if the first event was false", () => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     const clock = createSlotClock({}, counters);
     clock.observe("polled", 9_000_000, 0, "polling");
     const announces = (slot: number) => slot + 9_000_000 - FIRST;
@@ -219,7 +219,7 @@ describe("slot clock with several sources", () => {
 
 describe("slot sources of the same node", () => {
   const origins = { slotsUpdates: "a", slot: "a", polling: "a", grpc: "b" };
-  const clockOf = (of = {}) => createSlotClock({ origins: of }, createRouteCounters());
+  const clockOf = (of = {}) => createSlotClock({ origins: of }, new RouteCounters());
   const followed = (clock: ReturnType<typeof clockOf>) =>
     clock.sources(0).find((each) => each.followed)?.source;
 

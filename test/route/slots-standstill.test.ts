@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, it } from "vitest";
-import { createRouteCounters } from "../../src/route/counters.ts";
+import { RouteCounters } from "../../src/route/counters.ts";
 import { createSlotClock } from "../../src/route/slots.ts";
 import {
   BEFORE,
@@ -274,7 +274,7 @@ describe("events below the position", () => {
 
 describe("a clock that followed a false source ahead", () => {
   it("follows the others within 1 s once they outvote it", () => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     const clock = createSlotClock({}, counters);
     let offMs = 0;
     for (let ms = 0; ms < 20_000; ms += STEP_MS) {

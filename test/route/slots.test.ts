@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { createRouteCounters } from "../../src/route/counters.ts";
+import { RouteCounters } from "../../src/route/counters.ts";
 import { createSlotClock } from "../../src/route/slots.ts";
 import { fc } from "../support/properties.ts";
 
 const MS = 1_000_000;
 
 function setUp() {
-  const counters = createRouteCounters();
+  const counters = new RouteCounters();
   return { counters, slots: createSlotClock({}, counters) };
 }
 

@@ -88,22 +88,12 @@ const rustName = (name: string): string =>
 const variantOf = (reason: string): string =>
   reason.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
 
-/** A literal on lines of at most 90 characters. */
-function literal(text: string, indent: string): string {
-  const pieces: string[] = [];
-  for (let at = 0; at < text.length; at += LITERAL_CHARS) {
-    // A line's leading blanks would be lost after the backslash.
-    const piece = text.slice(at, at + LITERAL_CHARS).replace(/^ /, "\\u{20}");
-    pieces.push(
-      piece
-        .replace(/\\(?!u\{20\})/g, "\\\\")
-        .replaceAll('"', '\\"')
-        .replaceAll("\r", "\\r")
-        .replaceAll("\n", "\\n"),
-    );
-  }
-  return `"${pieces.join(`\\\n${indent}`)}"`;
-}
+const literal = (text: string): string =>
+  `"${text
+    .replaceAll("\\", "\\\\")
+    .replaceAll('"', '\\"')
+    .replaceAll("\r", "\\r")
+    .replaceAll("\n", "\\n")}"`;
 
 /** The form of `message_template.rs`: `{0}` for the value 0. */
 export function templateText(template: Template): string {
@@ -131,42 +121,40 @@ const COMMON_HEADERS = headersOf("internal");
 function reasonRow(reason: RejectionReason): string {
   const { status, rpcStatus, rpcCode, quicCode, retryable } = REJECTIONS[reason];
   const more = headersOf(reason).slice(COMMON_HEADERS.length);
-  return [
-    "    ReasonRow {",
-    `        name: "${reason}",`,
-    `        status: "${statusOf(status, reason)}",`,
-    `        rpc_status: "${statusOf(rpcStatus, reason)}",`,
-    `        rpc_code: ${rpcCode},`,
-    `        quic_code: 0x${quicCode.toString(16)},`,
-    `        retryable: ${retryable},`,
-    `        headers: ${more === "" ? "headers!()" : `concat!(headers!(), ${literal(more, "")})`},`,
-    "    },",
-  ].join("\n");
+  const fields = [
+    `name: "${reason}"`,
+    `status: "${statusOf(status, reason)}"`,
+    `rpc_status: "${statusOf(rpcStatus, reason)}"`,
+    `rpc_code: ${rpcCode}`,
+    `quic_code: 0x${quicCode.toString(16)}`,
+    ...(retryable ? ["retryable: true"] : []),
+    ...(more === "" ? [] : [`headers: concat!(headers!(), ${literal(more)})`]),
+    ...(retryable && more !== "" ? [] : ["..ROW"]),
+  ];
+  return `    ReasonRow { ${fields.join(", ")} },`;
 }
 
 function decodeRow(name: string, errorCode: number): string {
   const [usual, zero] = decodeTemplates(errorCode);
-  const ofZero =
-    zero === usual ? "None" : `Some(\n${INDENT}${literal(templateText(zero), INDENT)}\n        )`;
-  return [
-    "    DecodeRow {",
-    `        name: "${name}",`,
-    `        reason: Reason::${variantOf(reasonOf(errorCode))},`,
-    `        message: ${literal(templateText(usual), INDENT)},`,
-    `        message_of_zero: ${ofZero},`,
-    "    },",
-  ].join("\n");
+  const reason = variantOf(reasonOf(errorCode));
+  const fields = [
+    `name: "${name}"`,
+    ...(reason === "Undecodable" ? [] : [`reason: Reason::${reason}`]),
+    `message: ${literal(templateText(usual))}`,
+    ...(zero === usual ? [] : [`message_of_zero: Some(${literal(templateText(zero))})`]),
+    "..UNDECODABLE",
+  ];
+  return `    DecodeRow { ${fields.join(", ")} },`;
 }
 
 const foreignRow = ([method, instead]: readonly [string, string]): string =>
-  `    (\n        "${method}",\n        ${literal(instead, "        ")},\n    ),`;
+  `    ("${method}", ${literal(instead)}),`;
 
 const constant = (name: string, type: string, value: string): string =>
-  `pub const ${name}: ${type} =${value.startsWith("\n") ? "" : " "}${value};`;
+  `pub const ${name}: ${type} = ${value};`;
 const message = (name: string, template: Template): string =>
-  constant(name, "Template", `\n    ${literal(templateText(template), "    ")}`);
-const text = (name: string, value: string): string =>
-  constant(name, "&str", `\n    ${literal(value, "    ")}`);
+  constant(name, "Template", literal(templateText(template)));
+const text = (name: string, value: string): string => constant(name, "&str", literal(value));
 const fixed = (name: string, { message }: Rejection): string => text(name, message);
 
 /** The whole file. */
@@ -181,7 +169,7 @@ export function rustRejections(): string {
     "",
     "/// Headers of every rejection, from the value of `content-type` on.",
     "macro_rules! headers {",
-    `    () => { ${literal(COMMON_HEADERS, "        ")} };`,
+    `    () => { ${literal(COMMON_HEADERS)} };`,
     "}",
     "",
     "/// How a reason is answered.",
@@ -214,11 +202,21 @@ export function rustRejections(): string {
     ...REASONS.map((reason) => `    ${variantOf(reason)},`),
     "}",
     "",
+    "/// What a row has that does not say otherwise.",
+    "const ROW: ReasonRow = ReasonRow {",
+    `    name: "", status: "", rpc_status: "", rpc_code: 0, quic_code: 0, retryable: false,`,
+    "    headers: headers!(),",
+    "};",
+    "",
     constant(
       `REASONS`,
       `[ReasonRow; ${REASONS.length}]`,
       `[\n${REASONS.map(reasonRow).join("\n")}\n]`,
     ),
+    "",
+    "/// As `ROW`.",
+    "const UNDECODABLE: DecodeRow =",
+    '    DecodeRow { name: "", reason: Reason::Undecodable, message: "", message_of_zero: None };',
     "",
     "/// By the number of a `DecodeError`.",
     constant(
@@ -256,7 +254,3 @@ export function rustRejections(): string {
     "",
   ].join("\n");
 }
-
-/** Characters of a line of a literal before escapes. */
-const LITERAL_CHARS = 72;
-const INDENT = "            ";

@@ -6,9 +6,7 @@ use crate::http::message_template::Template;
 
 /// Headers of every rejection, from the value of `content-type` on.
 macro_rules! headers {
-    () => { "application/json\r\naccess-control-allow-origin: *\r\ncache-control: no-stor\
-        e\r\naccess-control-expose-headers: retry-after, ratelimit, ratelimit-poli\
-        cy" };
+    () => { "application/json\r\naccess-control-allow-origin: *\r\ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ratelimit, ratelimit-policy" };
 }
 
 /// How a reason is answered.
@@ -56,478 +54,83 @@ pub enum Reason {
     MethodNotAllowed,
 }
 
+/// What a row has that does not say otherwise.
+const ROW: ReasonRow = ReasonRow {
+    name: "", status: "", rpc_status: "", rpc_code: 0, quic_code: 0, retryable: false,
+    headers: headers!(),
+};
+
 pub const REASONS: [ReasonRow; 16] = [
-    ReasonRow {
-        name: "unauthorized",
-        status: "401 Unauthorized: ",
-        rpc_status: "401 Unauthorized: ",
-        rpc_code: -32000,
-        quic_code: 0x101,
-        retryable: false,
-        headers: concat!(headers!(), "\r\nwww-authenticate: ApiKey header=\"api-x-token\""),
-    },
-    ReasonRow {
-        name: "rate_limited",
-        status: "429 Too Many Requests: ",
-        rpc_status: "429 Too Many Requests: ",
-        rpc_code: -32005,
-        quic_code: 0x102,
-        retryable: true,
-        headers: concat!(headers!(), "\r\nretry-after: 1"),
-    },
-    ReasonRow {
-        name: "length_required",
-        status: "411 Length Required: ",
-        rpc_status: "411 Length Required: ",
-        rpc_code: -32600,
-        quic_code: 0x103,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "too_large",
-        status: "413 Content Too Large: ",
-        rpc_status: "413 Content Too Large: ",
-        rpc_code: -32600,
-        quic_code: 0x104,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "parse_error",
-        status: "400 Bad Request: ",
-        rpc_status: "200 OK",
-        rpc_code: -32700,
-        quic_code: 0x105,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "invalid_request",
-        status: "400 Bad Request: ",
-        rpc_status: "200 OK",
-        rpc_code: -32600,
-        quic_code: 0x106,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "method_not_found",
-        status: "400 Bad Request: ",
-        rpc_status: "200 OK",
-        rpc_code: -32601,
-        quic_code: 0x107,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "invalid_params",
-        status: "400 Bad Request: ",
-        rpc_status: "200 OK",
-        rpc_code: -32602,
-        quic_code: 0x108,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "undecodable",
-        status: "400 Bad Request: ",
-        rpc_status: "200 OK",
-        rpc_code: -32602,
-        quic_code: 0x109,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "tip_missing",
-        status: "400 Bad Request: ",
-        rpc_status: "200 OK",
-        rpc_code: -32602,
-        quic_code: 0x10a,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "signature_invalid",
-        status: "400 Bad Request: ",
-        rpc_status: "200 OK",
-        rpc_code: -32003,
-        quic_code: 0x10b,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "no_leader",
-        status: "503 Service Unavailable: ",
-        rpc_status: "503 Service Unavailable: ",
-        rpc_code: -32603,
-        quic_code: 0x10c,
-        retryable: true,
-        headers: concat!(headers!(), "\r\nretry-after: 1"),
-    },
-    ReasonRow {
-        name: "overloaded",
-        status: "503 Service Unavailable: ",
-        rpc_status: "503 Service Unavailable: ",
-        rpc_code: -32603,
-        quic_code: 0x10d,
-        retryable: true,
-        headers: concat!(headers!(), "\r\nretry-after: 1"),
-    },
-    ReasonRow {
-        name: "internal",
-        status: "500 Internal Server Error: ",
-        rpc_status: "500 Internal Server Error: ",
-        rpc_code: -32603,
-        quic_code: 0x10e,
-        retryable: true,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "not_found",
-        status: "404 Not Found: ",
-        rpc_status: "404 Not Found: ",
-        rpc_code: -32601,
-        quic_code: 0x10f,
-        retryable: false,
-        headers: headers!(),
-    },
-    ReasonRow {
-        name: "method_not_allowed",
-        status: "405 Method Not Allowed: ",
-        rpc_status: "405 Method Not Allowed: ",
-        rpc_code: -32600,
-        quic_code: 0x110,
-        retryable: false,
-        headers: headers!(),
-    },
+    ReasonRow { name: "unauthorized", status: "401 Unauthorized: ", rpc_status: "401 Unauthorized: ", rpc_code: -32000, quic_code: 0x101, headers: concat!(headers!(), "\r\nwww-authenticate: ApiKey header=\"api-x-token\""), ..ROW },
+    ReasonRow { name: "rate_limited", status: "429 Too Many Requests: ", rpc_status: "429 Too Many Requests: ", rpc_code: -32005, quic_code: 0x102, retryable: true, headers: concat!(headers!(), "\r\nretry-after: 1") },
+    ReasonRow { name: "length_required", status: "411 Length Required: ", rpc_status: "411 Length Required: ", rpc_code: -32600, quic_code: 0x103, ..ROW },
+    ReasonRow { name: "too_large", status: "413 Content Too Large: ", rpc_status: "413 Content Too Large: ", rpc_code: -32600, quic_code: 0x104, ..ROW },
+    ReasonRow { name: "parse_error", status: "400 Bad Request: ", rpc_status: "200 OK", rpc_code: -32700, quic_code: 0x105, ..ROW },
+    ReasonRow { name: "invalid_request", status: "400 Bad Request: ", rpc_status: "200 OK", rpc_code: -32600, quic_code: 0x106, ..ROW },
+    ReasonRow { name: "method_not_found", status: "400 Bad Request: ", rpc_status: "200 OK", rpc_code: -32601, quic_code: 0x107, ..ROW },
+    ReasonRow { name: "invalid_params", status: "400 Bad Request: ", rpc_status: "200 OK", rpc_code: -32602, quic_code: 0x108, ..ROW },
+    ReasonRow { name: "undecodable", status: "400 Bad Request: ", rpc_status: "200 OK", rpc_code: -32602, quic_code: 0x109, ..ROW },
+    ReasonRow { name: "tip_missing", status: "400 Bad Request: ", rpc_status: "200 OK", rpc_code: -32602, quic_code: 0x10a, ..ROW },
+    ReasonRow { name: "signature_invalid", status: "400 Bad Request: ", rpc_status: "200 OK", rpc_code: -32003, quic_code: 0x10b, ..ROW },
+    ReasonRow { name: "no_leader", status: "503 Service Unavailable: ", rpc_status: "503 Service Unavailable: ", rpc_code: -32603, quic_code: 0x10c, retryable: true, headers: concat!(headers!(), "\r\nretry-after: 1") },
+    ReasonRow { name: "overloaded", status: "503 Service Unavailable: ", rpc_status: "503 Service Unavailable: ", rpc_code: -32603, quic_code: 0x10d, retryable: true, headers: concat!(headers!(), "\r\nretry-after: 1") },
+    ReasonRow { name: "internal", status: "500 Internal Server Error: ", rpc_status: "500 Internal Server Error: ", rpc_code: -32603, quic_code: 0x10e, retryable: true, ..ROW },
+    ReasonRow { name: "not_found", status: "404 Not Found: ", rpc_status: "404 Not Found: ", rpc_code: -32601, quic_code: 0x10f, ..ROW },
+    ReasonRow { name: "method_not_allowed", status: "405 Method Not Allowed: ", rpc_status: "405 Method Not Allowed: ", rpc_code: -32600, quic_code: 0x110, ..ROW },
 ];
+
+/// As `ROW`.
+const UNDECODABLE: DecodeRow =
+    DecodeRow { name: "", reason: Reason::Undecodable, message: "", message_of_zero: None };
 
 /// By the number of a `DecodeError`.
 pub const DECODE_ROWS: [DecodeRow; 46] = [
-    DecodeRow {
-        name: "empty",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: the body is empty, one serialized tran\
-            saction is needed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "text_json",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: JSON text was found, the raw bytes of \
-            one serialized, signed transaction are needed (JSON-RPC goes to /api/v1/\
-            sendTransaction)",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "text_base64",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: base64 text was found, the raw bytes o\
-            f one serialized, signed transaction are needed: decode it first, or sen\
-            d it padded as text/plain",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "text_base58",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: base58 text was found, the raw bytes o\
-            f one serialized, signed transaction are needed: decode it first",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "text_hex",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: hexadecimal text was found, the raw by\
-            tes of one serialized, signed transaction are needed: decode it first",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "text_other",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: text was found, the raw bytes of one s\
-            erialized, signed transaction are needed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "message_only",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: a message without signatures was found\
-            , the signed transaction around it is needed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "too_long",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it has {0} bytes, a transaction of its\
-            \u{20}version has at most {1}",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "truncated",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it ends after {0} bytes where its leng\
-            ths call for at least {1}",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "trailing_bytes",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it has {0} bytes where the transaction\
-            \u{20}ends after {1}",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "version_unknown",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it starts as version {0}, only legacy,\
-            \u{20}0 and 1 exist",
-        message_of_zero: Some(
-            "transaction could not be decoded: it starts with 0x80 like a version 0 m\
-            essage, signatures belong there"
-        ),
-    },
-    DecodeRow {
-        name: "version_misplaced",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: a version 1 message stands behind sign\
-            atures, its signatures are needed at the end",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "length_malformed",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: the length at byte {0} is not a compac\
-            t-u16 in its shortest form, below 16384",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "signatures_none",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it carries no signature, at least the \
-            fee payer's is needed: sign it first",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "signatures_too_many",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it claims {0} signatures, at most {1} \
-            fit",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "signature_count",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it carries {0} signatures where its he\
-            ader requires {1}",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "payer_readonly",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: {0} of {1} signers are readonly, the f\
-            ee payer must be writable",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "keys_none",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it names no account key, at least the \
-            fee payer's is needed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "keys_too_many",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it names {0} account keys, at most {1}\
-            \u{20}are allowed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "keys_too_few",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it names {0} account keys where its he\
-            ader counts {1}",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "key_duplicate",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: account key {0} is the same as account\
-            \u{20}key {1}, each may stand once",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "instructions_too_many",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it has {0} instructions, at most {1} a\
-            re allowed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "program_is_payer",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: instruction {0} calls the fee payer, a\
-            \u{20}program is needed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "program_index",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: an instruction calls account {0} where\
-            \u{20}only {1} keys are in the message",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "account_index",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: an instruction names account {0} where\
-            \u{20}only {1} accounts exist",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "accounts_too_many",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: an instruction names {0} accounts, at \
-            most {1} are allowed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "tables_too_many",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it names {0} address lookup tables, at\
-            \u{20}most {1} fit",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "table_unused",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: address lookup table {0} looks up no a\
-            ccount, at least one is needed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "lookups_too_many",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: it has {0} accounts including looked-u\
-            p ones, leaders lock at most {1}",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "config_mask",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: its configuration mask is {3}, only th\
-            e bits of {4} are known",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "config_fee",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: its configuration mask is {3}: bits 0 \
-            and 1 go together for the priority fee",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "heap_size",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: a heap of {0} bytes is requested, 3276\
-            8 to 262144 bytes in steps of 1024 are allowed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "compute_budget_malformed",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: instruction {0} is not a ComputeBudget\
-            \u{20}instruction that the network knows",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "compute_budget_duplicate",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: instruction {0} repeats ComputeBudget \
-            instruction kind {1}, allowed once",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "loaded_accounts_size",
-        reason: Reason::Undecodable,
-        message: "transaction could not be decoded: a limit of {0} loaded account bytes is\
-            \u{20}set, at least {1} is needed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "tip_absent",
-        reason: Reason::TipMissing,
-        message: "no System Program transfer to a tip account was found, a transfer of at \
-            least {1} lamports is needed",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "tip_too_low",
-        reason: Reason::TipMissing,
-        message: "a tip of {0} lamports was found where {1} is the minimum",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "tip_account_readonly",
-        reason: Reason::TipMissing,
-        message: "a tip of {0} lamports is for a readonly account, a transfer of at least \
-            {1} lamports is needed to a writable one",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "tip_source_unfit",
-        reason: Reason::TipMissing,
-        message: "a tip of {0} lamports comes from no writable signer, a transfer of at le\
-            ast {1} lamports is needed from one",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "tip_in_table",
-        reason: Reason::TipMissing,
-        message: "a transfer of {0} lamports goes to an account from a lookup table, where\
-            \u{20}no tip is seen: a transfer of at least {1} lamports is needed to a stat\
-            ic account",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "signature_missing",
-        reason: Reason::SignatureInvalid,
-        message: "signature {2} of {1} is all zeros: account key {0} did not sign",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "signature_wrong",
-        reason: Reason::SignatureInvalid,
-        message: "signature {2} of {1} does not verify for account key {0} over this messa\
-            ge",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "signature_malformed",
-        reason: Reason::SignatureInvalid,
-        message: "signature {2} of {1} is not a canonical Ed25519 signature",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "signer_key_malformed",
-        reason: Reason::SignatureInvalid,
-        message: "signature {2} of {1} cannot be verified: account key {0} is not sound",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "worker_died",
-        reason: Reason::Internal,
-        message: "the transaction could not be checked because of an internal error, send \
-            it again",
-        message_of_zero: None,
-    },
-    DecodeRow {
-        name: "ring_full",
-        reason: Reason::Overloaded,
-        message: "more transactions wait to be checked than this edge holds, send it again",
-        message_of_zero: None,
-    },
+    DecodeRow { name: "empty", message: "transaction could not be decoded: the body is empty, one serialized transaction is needed", ..UNDECODABLE },
+    DecodeRow { name: "text_json", message: "transaction could not be decoded: JSON text was found, the raw bytes of one serialized, signed transaction are needed (JSON-RPC goes to /api/v1/sendTransaction)", ..UNDECODABLE },
+    DecodeRow { name: "text_base64", message: "transaction could not be decoded: base64 text was found, the raw bytes of one serialized, signed transaction are needed: decode it first, or send it padded as text/plain", ..UNDECODABLE },
+    DecodeRow { name: "text_base58", message: "transaction could not be decoded: base58 text was found, the raw bytes of one serialized, signed transaction are needed: decode it first", ..UNDECODABLE },
+    DecodeRow { name: "text_hex", message: "transaction could not be decoded: hexadecimal text was found, the raw bytes of one serialized, signed transaction are needed: decode it first", ..UNDECODABLE },
+    DecodeRow { name: "text_other", message: "transaction could not be decoded: text was found, the raw bytes of one serialized, signed transaction are needed", ..UNDECODABLE },
+    DecodeRow { name: "message_only", message: "transaction could not be decoded: a message without signatures was found, the signed transaction around it is needed", ..UNDECODABLE },
+    DecodeRow { name: "too_long", message: "transaction could not be decoded: it has {0} bytes, a transaction of its version has at most {1}", ..UNDECODABLE },
+    DecodeRow { name: "truncated", message: "transaction could not be decoded: it ends after {0} bytes where its lengths call for at least {1}", ..UNDECODABLE },
+    DecodeRow { name: "trailing_bytes", message: "transaction could not be decoded: it has {0} bytes where the transaction ends after {1}", ..UNDECODABLE },
+    DecodeRow { name: "version_unknown", message: "transaction could not be decoded: it starts as version {0}, only legacy, 0 and 1 exist", message_of_zero: Some("transaction could not be decoded: it starts with 0x80 like a version 0 message, signatures belong there"), ..UNDECODABLE },
+    DecodeRow { name: "version_misplaced", message: "transaction could not be decoded: a version 1 message stands behind signatures, its signatures are needed at the end", ..UNDECODABLE },
+    DecodeRow { name: "length_malformed", message: "transaction could not be decoded: the length at byte {0} is not a compact-u16 in its shortest form, below 16384", ..UNDECODABLE },
+    DecodeRow { name: "signatures_none", message: "transaction could not be decoded: it carries no signature, at least the fee payer's is needed: sign it first", ..UNDECODABLE },
+    DecodeRow { name: "signatures_too_many", message: "transaction could not be decoded: it claims {0} signatures, at most {1} fit", ..UNDECODABLE },
+    DecodeRow { name: "signature_count", message: "transaction could not be decoded: it carries {0} signatures where its header requires {1}", ..UNDECODABLE },
+    DecodeRow { name: "payer_readonly", message: "transaction could not be decoded: {0} of {1} signers are readonly, the fee payer must be writable", ..UNDECODABLE },
+    DecodeRow { name: "keys_none", message: "transaction could not be decoded: it names no account key, at least the fee payer's is needed", ..UNDECODABLE },
+    DecodeRow { name: "keys_too_many", message: "transaction could not be decoded: it names {0} account keys, at most {1} are allowed", ..UNDECODABLE },
+    DecodeRow { name: "keys_too_few", message: "transaction could not be decoded: it names {0} account keys where its header counts {1}", ..UNDECODABLE },
+    DecodeRow { name: "key_duplicate", message: "transaction could not be decoded: account key {0} is the same as account key {1}, each may stand once", ..UNDECODABLE },
+    DecodeRow { name: "instructions_too_many", message: "transaction could not be decoded: it has {0} instructions, at most {1} are allowed", ..UNDECODABLE },
+    DecodeRow { name: "program_is_payer", message: "transaction could not be decoded: instruction {0} calls the fee payer, a program is needed", ..UNDECODABLE },
+    DecodeRow { name: "program_index", message: "transaction could not be decoded: an instruction calls account {0} where only {1} keys are in the message", ..UNDECODABLE },
+    DecodeRow { name: "account_index", message: "transaction could not be decoded: an instruction names account {0} where only {1} accounts exist", ..UNDECODABLE },
+    DecodeRow { name: "accounts_too_many", message: "transaction could not be decoded: an instruction names {0} accounts, at most {1} are allowed", ..UNDECODABLE },
+    DecodeRow { name: "tables_too_many", message: "transaction could not be decoded: it names {0} address lookup tables, at most {1} fit", ..UNDECODABLE },
+    DecodeRow { name: "table_unused", message: "transaction could not be decoded: address lookup table {0} looks up no account, at least one is needed", ..UNDECODABLE },
+    DecodeRow { name: "lookups_too_many", message: "transaction could not be decoded: it has {0} accounts including looked-up ones, leaders lock at most {1}", ..UNDECODABLE },
+    DecodeRow { name: "config_mask", message: "transaction could not be decoded: its configuration mask is {3}, only the bits of {4} are known", ..UNDECODABLE },
+    DecodeRow { name: "config_fee", message: "transaction could not be decoded: its configuration mask is {3}: bits 0 and 1 go together for the priority fee", ..UNDECODABLE },
+    DecodeRow { name: "heap_size", message: "transaction could not be decoded: a heap of {0} bytes is requested, 32768 to 262144 bytes in steps of 1024 are allowed", ..UNDECODABLE },
+    DecodeRow { name: "compute_budget_malformed", message: "transaction could not be decoded: instruction {0} is not a ComputeBudget instruction that the network knows", ..UNDECODABLE },
+    DecodeRow { name: "compute_budget_duplicate", message: "transaction could not be decoded: instruction {0} repeats ComputeBudget instruction kind {1}, allowed once", ..UNDECODABLE },
+    DecodeRow { name: "loaded_accounts_size", message: "transaction could not be decoded: a limit of {0} loaded account bytes is set, at least {1} is needed", ..UNDECODABLE },
+    DecodeRow { name: "tip_absent", reason: Reason::TipMissing, message: "no System Program transfer to a tip account was found, a transfer of at least {1} lamports is needed", ..UNDECODABLE },
+    DecodeRow { name: "tip_too_low", reason: Reason::TipMissing, message: "a tip of {0} lamports was found where {1} is the minimum", ..UNDECODABLE },
+    DecodeRow { name: "tip_account_readonly", reason: Reason::TipMissing, message: "a tip of {0} lamports is for a readonly account, a transfer of at least {1} lamports is needed to a writable one", ..UNDECODABLE },
+    DecodeRow { name: "tip_source_unfit", reason: Reason::TipMissing, message: "a tip of {0} lamports comes from no writable signer, a transfer of at least {1} lamports is needed from one", ..UNDECODABLE },
+    DecodeRow { name: "tip_in_table", reason: Reason::TipMissing, message: "a transfer of {0} lamports goes to an account from a lookup table, where no tip is seen: a transfer of at least {1} lamports is needed to a static account", ..UNDECODABLE },
+    DecodeRow { name: "signature_missing", reason: Reason::SignatureInvalid, message: "signature {2} of {1} is all zeros: account key {0} did not sign", ..UNDECODABLE },
+    DecodeRow { name: "signature_wrong", reason: Reason::SignatureInvalid, message: "signature {2} of {1} does not verify for account key {0} over this message", ..UNDECODABLE },
+    DecodeRow { name: "signature_malformed", reason: Reason::SignatureInvalid, message: "signature {2} of {1} is not a canonical Ed25519 signature", ..UNDECODABLE },
+    DecodeRow { name: "signer_key_malformed", reason: Reason::SignatureInvalid, message: "signature {2} of {1} cannot be verified: account key {0} is not sound", ..UNDECODABLE },
+    DecodeRow { name: "worker_died", reason: Reason::Internal, message: "the transaction could not be checked because of an internal error, send it again", ..UNDECODABLE },
+    DecodeRow { name: "ring_full", reason: Reason::Overloaded, message: "more transactions wait to be checked than this edge holds, send it again", ..UNDECODABLE },
 ];
 
 /// Characters of a message that the status line repeats.
@@ -535,119 +138,50 @@ pub const STATUS_MESSAGE_CHARS_MAX: usize = 240;
 /// Most calls of a batch.
 pub const RPC_BATCH_CALLS_MAX: usize = 16;
 
-pub const NO_LEADER: &str =
-    "no leader can be reached now: no connection to the current or next leade\
-    rs is live and accepts a transaction of this size";
-pub const LEADERS_FULL: &str =
-    "the queue of every connected leader is full, and each transaction in it \
-    ranks as high or higher";
-pub const BUSY: &str =
-    "another thread is sending this transaction and does not finish; it is sa\
-    fe to send the same transaction again";
-pub const RING_FULL: &str =
-    "this edge has fallen behind in accounting; it is safe to send the same t\
-    ransaction again";
-pub const INTERNAL: &str =
-    "internal error; the request may be retried";
-pub const RATE_LIMITED: Template =
-    "the rate limit of {0} is {1} requests a second with a burst of {2}; the \
-    next one is let through in {3} ms";
+pub const NO_LEADER: &str = "no leader can be reached now: no connection to the current or next leaders is live and accepts a transaction of this size";
+pub const LEADERS_FULL: &str = "the queue of every connected leader is full, and each transaction in it ranks as high or higher";
+pub const BUSY: &str = "another thread is sending this transaction and does not finish; it is safe to send the same transaction again";
+pub const RING_FULL: &str = "this edge has fallen behind in accounting; it is safe to send the same transaction again";
+pub const INTERNAL: &str = "internal error; the request may be retried";
+pub const RATE_LIMITED: Template = "the rate limit of {0} is {1} requests a second with a burst of {2}; the next one is let through in {3} ms";
 
 /// Methods of other senders, and what to use instead.
 pub const FOREIGN_METHODS: [(&str, &str); 7] = [
-    (
-        "sendBundle",
-        "bundles are not served; put what belongs together into one transaction, \
-        which is atomic, or send each with sendTransaction",
-    ),
-    (
-        "simulateBundle",
-        "a node of the network simulates transactions (simulateTransaction)",
-    ),
-    (
-        "getBundleStatuses",
-        "bundles are not served; what became of a transaction is at GET /api/v1/t\
-        ransactions/{signature}",
-    ),
-    (
-        "getInflightBundleStatuses",
-        "bundles are not served; what became of a transaction is at GET /api/v1/t\
-        ransactions/{signature}",
-    ),
-    (
-        "sendIdeal",
-        "send the transaction with sendTransaction",
-    ),
-    (
-        "sendPaladin",
-        "send the transaction with sendTransaction",
-    ),
-    (
-        "sendGhostTransaction",
-        "send the transaction with sendTransaction",
-    ),
+    ("sendBundle", "bundles are not served; put what belongs together into one transaction, which is atomic, or send each with sendTransaction"),
+    ("simulateBundle", "a node of the network simulates transactions (simulateTransaction)"),
+    ("getBundleStatuses", "bundles are not served; what became of a transaction is at GET /api/v1/transactions/{signature}"),
+    ("getInflightBundleStatuses", "bundles are not served; what became of a transaction is at GET /api/v1/transactions/{signature}"),
+    ("sendIdeal", "send the transaction with sendTransaction"),
+    ("sendPaladin", "send the transaction with sendTransaction"),
+    ("sendGhostTransaction", "send the transaction with sendTransaction"),
 ];
 
-pub const KEY_MISSING: &str =
-    "the header api-x-token is missing, the key of an account is needed";
-pub const KEY_MISTYPED: &str =
-    "the key in api-x-token has a typing error: its checksum does not match";
-pub const KEY_UNKNOWN: &str =
-    "the key in api-x-token is unknown or revoked, or its account is disabled\
-    ; its issuer can see which";
-pub const KEYS_UNREAD: &str =
-    "this edge has not read the keys yet; try again a little later, or at ano\
-    ther edge";
-pub const KEY_EXPIRED: Template =
-    "the key in api-x-token expired at {0}";
-pub const KEY_NETWORK: &str =
-    "the key in api-x-token may not be used from this address";
-pub const KEY_NETWORK_ACCOUNT: Template =
-    "the key may be used from {0} only, a request with it came from {1}";
-pub const EMPTY_BODY: &str =
-    "the body is empty, JSON is needed";
-pub const NOT_UTF8: Template =
-    "the body of {0} bytes is not JSON in UTF-8";
-pub const NOT_JSON: Template =
-    "the body of {0} bytes is not JSON";
-pub const BATCH_SIZE: Template =
-    "the batch has {0} calls, 1 to {1} are needed";
-pub const NOT_OBJECT: Template =
-    "the request is {0}, a JSON-RPC object is needed";
-pub const BAD_ID: Template =
-    "id is {0}, a string, a number or null is needed";
-pub const BAD_VERSION: Template =
-    "jsonrpc is {0}, the string \"2.0\" is needed";
-pub const BAD_METHOD: Template =
-    "method is {0}, a string is needed";
-pub const NO_METHOD: Template =
-    "there is no method {0} on this path: sendTransaction, getHealth, getTipA\
-    ccounts, getVersion and rpc.discover are served here, anything else by a\
-    \u{20}node of the network";
-pub const FOREIGN_METHOD: Template =
-    "there is no method {0} here: {1}";
-pub const BAD_PARAMS: Template =
-    "{0} is {1}, needed is {2}";
-pub const BASE58_TOO_LONG: Template =
-    "transaction could not be decoded: its base58 text has {0} characters, a \
-    transaction of the most bytes has {1}";
-pub const PARAMS_NEEDED: &str =
-    "[transaction] or [transaction, config]";
-pub const TEXT_NEEDED: &str =
-    "the transaction as a string";
-pub const OBJECT_NEEDED: &str =
-    "an object";
-pub const ENCODING_NEEDED: &str =
-    "one of \"base64\" and \"base58\"";
-pub const RETRIES_NEEDED: &str =
-    "a whole number from 0 on, or null";
-pub const NOT_BASE64: &str =
-    "a text that is not base64";
-pub const IN_BASE58: &str =
-    "a text in base58";
-pub const BASE64_NEEDED: &str =
-    "the transaction in padded base64, or {\"encoding\":\"base58\"} for base58";
-pub const NOT_BASE58: &str =
-    "a text that is not base58";
-pub const BASE58_NEEDED: &str =
-    "the transaction in base58";
+pub const KEY_MISSING: &str = "the header api-x-token is missing, the key of an account is needed";
+pub const KEY_MISTYPED: &str = "the key in api-x-token has a typing error: its checksum does not match";
+pub const KEY_UNKNOWN: &str = "the key in api-x-token is unknown or revoked, or its account is disabled; its issuer can see which";
+pub const KEYS_UNREAD: &str = "this edge has not read the keys yet; try again a little later, or at another edge";
+pub const KEY_EXPIRED: Template = "the key in api-x-token expired at {0}";
+pub const KEY_NETWORK: &str = "the key in api-x-token may not be used from this address";
+pub const KEY_NETWORK_ACCOUNT: Template = "the key may be used from {0} only, a request with it came from {1}";
+pub const EMPTY_BODY: &str = "the body is empty, JSON is needed";
+pub const NOT_UTF8: Template = "the body of {0} bytes is not JSON in UTF-8";
+pub const NOT_JSON: Template = "the body of {0} bytes is not JSON";
+pub const BATCH_SIZE: Template = "the batch has {0} calls, 1 to {1} are needed";
+pub const NOT_OBJECT: Template = "the request is {0}, a JSON-RPC object is needed";
+pub const BAD_ID: Template = "id is {0}, a string, a number or null is needed";
+pub const BAD_VERSION: Template = "jsonrpc is {0}, the string \"2.0\" is needed";
+pub const BAD_METHOD: Template = "method is {0}, a string is needed";
+pub const NO_METHOD: Template = "there is no method {0} on this path: sendTransaction, getHealth, getTipAccounts, getVersion and rpc.discover are served here, anything else by a node of the network";
+pub const FOREIGN_METHOD: Template = "there is no method {0} here: {1}";
+pub const BAD_PARAMS: Template = "{0} is {1}, needed is {2}";
+pub const BASE58_TOO_LONG: Template = "transaction could not be decoded: its base58 text has {0} characters, a transaction of the most bytes has {1}";
+pub const PARAMS_NEEDED: &str = "[transaction] or [transaction, config]";
+pub const TEXT_NEEDED: &str = "the transaction as a string";
+pub const OBJECT_NEEDED: &str = "an object";
+pub const ENCODING_NEEDED: &str = "one of \"base64\" and \"base58\"";
+pub const RETRIES_NEEDED: &str = "a whole number from 0 on, or null";
+pub const NOT_BASE64: &str = "a text that is not base64";
+pub const IN_BASE58: &str = "a text in base58";
+pub const BASE64_NEEDED: &str = "the transaction in padded base64, or {\"encoding\":\"base58\"} for base58";
+pub const NOT_BASE58: &str = "a text that is not base58";
+pub const BASE58_NEEDED: &str = "the transaction in base58";

@@ -4,7 +4,7 @@
  * edge's identity.
  */
 
-import { createClusterCounters } from "../../cluster/counters.ts";
+import { ClusterCounters } from "../../cluster/counters.ts";
 import type { Contact } from "../../cluster/ports.ts";
 import { createNodeFacts, type NodeFacts } from "../../cluster/rpc/node-facts.ts";
 import { createRpc, type Rpc } from "../../cluster/rpc/rpc.ts";
@@ -24,7 +24,7 @@ export interface ClusterSide {
 }
 
 export function openCluster(clock: Clock, { rpcUrl, wsUrl }: Config["cluster"]): ClusterSide {
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const timeoutMs = DOCTOR_RESPONSE_MS_MAX;
   const rpc = createRpc({ clock, counters }, { rpcUrl, wsUrl, timeoutMs });
   const facts = createNodeFacts(clock, rpcUrl, timeoutMs);

@@ -6,7 +6,7 @@
  * 2026-11); variants are only ever appended. An unknown variant is shown by its index.
  */
 
-const TRANSACTION_ERRORS: readonly string[] = [
+export const TRANSACTION_ERRORS: readonly string[] = [
   "AccountInUse",
   "AccountLoadedTwice",
   "AccountNotFound",
@@ -48,7 +48,7 @@ const TRANSACTION_ERRORS: readonly string[] = [
   "CommitCancelled",
 ];
 
-const INSTRUCTION_ERRORS: readonly string[] = [
+export const INSTRUCTION_ERRORS: readonly string[] = [
   "GenericError",
   "InvalidArgument",
   "InvalidInstructionData",

@@ -29,15 +29,6 @@ export interface ConfirmationWatcherDeps {
   readonly onChange: (isStalled: boolean) => void;
 }
 
-export interface ConfirmationWatcher {
-  start(): void;
-  stop(): void;
-  /** A source reports a slot. */
-  slotEvent(kind: SlotEventKind, slot: number, source: SlotSource): void;
-  /** A node reports a confirmed slot. */
-  confirmed(slot: number): void;
-}
-
 /** What a source has reported since a confirmed slot rose. */
 interface Reported {
   slot: number;
@@ -46,10 +37,10 @@ interface Reported {
 }
 
 export function createConfirmationWatcher(deps: ConfirmationWatcherDeps): ConfirmationWatcher {
-  return new ConfirmedSlotWatcher(deps);
+  return new ConfirmationWatcher(deps);
 }
 
-class ConfirmedSlotWatcher implements ConfirmationWatcher {
+export class ConfirmationWatcher {
   readonly #deps: ConfirmationWatcherDeps;
   /** One for each source at most. */
   readonly #reported = new Map<SlotSource, Reported>();
@@ -77,6 +68,7 @@ class ConfirmedSlotWatcher implements ConfirmationWatcher {
     this.#timer = null;
   }
 
+  /** A source reports a slot. */
   slotEvent(kind: SlotEventKind, slot: number, source: SlotSource): void {
     if (kind === "end" || !Number.isSafeInteger(slot)) return;
     const reported = this.#reported.get(source) ?? { slot: -1, count: 0 };
@@ -86,6 +78,7 @@ class ConfirmedSlotWatcher implements ConfirmationWatcher {
     if (reported.count >= CONFIRMATION_STALL_SLOTS && this.#timer === null) this.#suspect();
   }
 
+  /** A node reports a confirmed slot. */
   confirmed(slot: number): void {
     const back = this.#confirmedSlot - slot;
     if (back >= 0 && back <= CONFIRMATION_BACK_SLOTS) return;

@@ -49,16 +49,8 @@ export interface SlotWatcherStatus {
   readonly eventAgeMs: number | null;
 }
 
-export interface SlotWatcher {
-  start(): void;
-  stop(): void;
-  /** Any source but the polls reports a slot. */
-  observe(slot: number, source: SlotSource): void;
-  status(): SlotWatcherStatus;
-}
-
 export function createSlotWatcher(deps: SlotWatcherDeps, options: SlotWatcherOptions): SlotWatcher {
-  return new SlotSubscriptionWatcher(deps, options);
+  return new SlotWatcher(deps, options);
 }
 
 type PlainSource = SlotSubscription | "polling";
@@ -81,7 +73,7 @@ interface Session {
   aliveNs: number;
 }
 
-class SlotSubscriptionWatcher implements SlotWatcher {
+export class SlotWatcher {
   readonly #deps: SlotWatcherDeps;
   readonly #options: SlotWatcherOptions;
   readonly #reconnects: BackOff;
@@ -136,6 +128,7 @@ class SlotSubscriptionWatcher implements SlotWatcher {
     this.#session = null;
   }
 
+  /** Any source but the polls reports a slot. */
   observe(slot: number, source: SlotSource): void {
     const highest = this.#highestSlots.get(source) ?? -1;
     if (!Number.isSafeInteger(slot) || source === "polling") return;

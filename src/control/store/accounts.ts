@@ -21,8 +21,6 @@ import { createKey, type KeyStoreOptions } from "./keys.ts";
 import {
   ACCOUNT_COLUMNS,
   ACCOUNTS_WITH_PLAN,
-  type AccountRow,
-  accountOf,
   checkText,
   cutText,
   findAccount,
@@ -45,11 +43,12 @@ export function createAccounts(deps: StoreDeps, options: KeyStoreOptions): Accou
     byId: (id) => findAccount(database, id, { lock: false }),
     async identities(id) {
       if (!isUuid(id)) return [];
-      const rows = await database.query<IdentityRow>(
-        "select * from touchdown.identities where account_id = $1 order by created_at",
+      return await database.query<IdentityRecord>(
+        `select issuer, subject, email, name, created_at as "createdAtMs",
+           last_login_at as "lastLoginAtMs"
+         from touchdown.identities where account_id = $1 order by created_at`,
         [id],
       );
-      return rows.map(identityOf);
     },
     async rename(id, name, actor) {
       const checked = checkText("the name", name, 1);
@@ -67,14 +66,12 @@ export function createAccounts(deps: StoreDeps, options: KeyStoreOptions): Accou
         await note(tx, clock, account.id, "account.create", { name: checked.value, plan }, actor);
         return ok(account);
       }),
-    async byName(name) {
-      const rows = await database.query<AccountRow>(
+    byName: (name) =>
+      database.query<Account>(
         `select ${ACCOUNT_COLUMNS} from ${ACCOUNTS_WITH_PLAN} where a.name = $1
          order by a.created_at limit ${SAME_NAME_MAX}`,
         [name],
-      );
-      return rows.map(accountOf);
-    },
+      ),
     list: (filter) => listAccounts(deps, filter),
     setPlan: (id, plan, actor) =>
       changeAccount(deps, id, "account.plan", { plan }, actor, async (tx) => {
@@ -223,12 +220,13 @@ async function listAccounts(
   const after = readCursor(filter.after);
   const search = filter.search.trim();
   const pattern = search === "" ? null : `%${search.replace(/[\\%_]/g, "\\$&")}%`;
-  const rows = await database.query<SummaryRow>(
+  const rows = await database.query<AccountSummary>(
     `select ${ACCOUNT_COLUMNS},
        (select count(*) from touchdown.keys k where k.account_id = a.id
-          and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())) as key_count,
+          and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()))
+          as "keyCount",
        (select max(u.used_at) from touchdown.keys k join touchdown.key_uses u on u.key_id = k.id
-          where k.account_id = a.id) as used_at,
+          where k.account_id = a.id) as "lastUsedAtMs",
        (select coalesce(i.email, i.name) from touchdown.identities i where i.account_id = a.id
           order by i.created_at limit 1) as contact
      from ${ACCOUNTS_WITH_PLAN}
@@ -239,7 +237,12 @@ async function listAccounts(
      order by a.created_at desc, a.id desc limit $4`,
     [after?.at ?? null, after?.id ?? null, pattern, filter.limit + 1],
   );
-  return pageOf(rows, filter.limit, summaryOf, (row) => writeCursor(row.created_at, row.id));
+  return pageOf(
+    rows,
+    filter.limit,
+    (row) => row,
+    ({ createdAtMs, id }) => writeCursor(createdAtMs, id),
+  );
 }
 
 async function planExists(tx: Queryable, name: string): Promise<boolean> {
@@ -253,34 +256,6 @@ export function noPlan(name: string) {
 
 function isRefusal(value: unknown): value is ReturnType<typeof refused> {
   return typeof value === "object" && value !== null && "kind" in value && value.kind === "refused";
-}
-
-interface SummaryRow extends AccountRow {
-  readonly key_count: number;
-  readonly used_at: number | null;
-  readonly contact: string | null;
-}
-
-function summaryOf(row: SummaryRow): AccountSummary {
-  const { key_count: keyCount, used_at: lastUsedAtMs, contact } = row;
-  return { ...accountOf(row), keyCount, lastUsedAtMs, contact };
-}
-
-interface IdentityRow extends Identity {
-  readonly created_at: number;
-  readonly last_login_at: number;
-}
-
-function identityOf(row: IdentityRow): IdentityRecord {
-  const { issuer, subject, email, name } = row;
-  return {
-    issuer,
-    subject,
-    email,
-    name,
-    createdAtMs: row.created_at,
-    lastLoginAtMs: row.last_login_at,
-  };
 }
 
 const NO_ADMIN_LEFT = refused("last_admin", "there would be no admin left");

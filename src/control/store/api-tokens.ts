@@ -7,12 +7,10 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { API_TOKEN_TOUCH_MS, API_TOKENS_PER_ACCOUNT_MAX, KEY_LIFE_MS_MAX } from "../limits.ts";
 import { note } from "./audit.ts";
-import type { ApiToken, ApiTokens, TokenScope } from "./contract.ts";
+import type { Account, ApiToken, ApiTokens } from "./contract.ts";
 import {
   ACCOUNT_COLUMNS,
   ACCOUNTS_WITH_PLAN,
-  type AccountRow,
-  accountOf,
   checkText,
   instant,
   isUuid,
@@ -21,6 +19,7 @@ import {
   refused,
   type StoreDeps,
   sha256,
+  splitAccount,
 } from "./records.ts";
 
 export function createApiTokens(deps: StoreDeps): ApiTokens {
@@ -46,57 +45,45 @@ export function createApiTokens(deps: StoreDeps): ApiTokens {
           return refused("too_many", `${limit} at a time, revoke one first`);
         }
         const token = `tdm_${randomBytes(TOKEN_BYTES).toString("base64url")}`;
-        const row: TokenRow = {
-          id: randomUUID(),
-          account_id: accountId,
-          hint: `tdm_…${token.slice(-4)}`,
-          label: checked.value,
-          scope,
-          created_at: nowMs,
-          expires_at: expiresAtMs,
-          last_used_at: null,
-        };
+        const id = randomUUID();
+        const hint = `tdm_…${token.slice(-4)}`;
         await tx.query(
           `insert into touchdown.api_tokens
              (id, account_id, sha256, hint, label, scope, created_at, expires_at)
            values ($1, $2, $3, $4, $5, $6, $7, $8)`,
           [
-            row.id,
+            id,
             accountId,
             sha256(token),
-            row.hint,
-            row.label,
+            hint,
+            checked.value,
             scope,
             instant(nowMs),
             instant(expiresAtMs),
           ],
         );
-        const detail = { tokenId: row.id, hint: row.hint, label: row.label, scope };
-        await note(tx, clock, accountId, "token.create", detail, actor);
-        return ok({ apiToken: tokenOf(row), token });
+        const named = { hint, label: checked.value, scope };
+        await note(tx, clock, accountId, "token.create", { tokenId: id, ...named }, actor);
+        const times = { createdAtMs: nowMs, expiresAtMs, lastUsedAtMs: null };
+        return ok({ apiToken: { id, accountId, ...named, ...times }, token });
       }),
     async authenticate(token) {
       const nowMs = clock.unixMs();
-      const [row] = await database.query<AccountRow & TokenColumns>(
+      const [row] = await database.query<Account & TokenRow>(
         `select ${ACCOUNT_COLUMNS}, ${TOKEN_COLUMNS}
          from ${ACCOUNTS_WITH_PLAN} join touchdown.api_tokens t on t.account_id = a.id
          where t.sha256 = $1 and a.disabled_at is null and ${LIVE.replace("$1", "$2")}`,
         [sha256(token), instant(nowMs)],
       );
       if (row === undefined) return null;
-      if (row.last_used_at === null || nowMs - row.last_used_at >= API_TOKEN_TOUCH_MS) {
+      if (row.lastUsedAtMs === null || nowMs - row.lastUsedAtMs >= API_TOKEN_TOUCH_MS) {
         await database.query("update touchdown.api_tokens set last_used_at = $2 where id = $1", [
-          row.token_id,
+          row.tokenId,
           instant(nowMs),
         ]);
       }
-      const apiToken = tokenOf({
-        ...row,
-        id: row.token_id,
-        account_id: row.id,
-        created_at: row.made_at,
-      });
-      return { apiToken, account: accountOf(row) };
+      const { account, rest } = splitAccount(row);
+      return { apiToken: tokenOf(rest), account };
     },
     async list(accountId) {
       if (!isUuid(accountId)) return [];
@@ -112,8 +99,9 @@ export function createApiTokens(deps: StoreDeps): ApiTokens {
           return refused("not_found", "there is no such token");
         }
         const [row] = await tx.query<TokenRow>(
-          `update touchdown.api_tokens set revoked_at = $3
-           where account_id = $1 and id = $2 and revoked_at is null returning *`,
+          `update touchdown.api_tokens t set revoked_at = $3
+           where t.account_id = $1 and t.id = $2 and t.revoked_at is null
+           returning ${TOKEN_COLUMNS}`,
           [accountId, tokenId, instant(clock.unixMs())],
         );
         if (row === undefined) return refused("not_found", "there is no such token");
@@ -124,43 +112,18 @@ export function createApiTokens(deps: StoreDeps): ApiTokens {
   };
 }
 
-interface TokenRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly hint: string;
-  readonly label: string;
-  readonly scope: TokenScope;
-  readonly created_at: number;
-  readonly expires_at: number | null;
-  readonly last_used_at: number | null;
+/** A token as `TOKEN_COLUMNS` select it, whose names are not those of an account's columns. */
+interface TokenRow extends Omit<ApiToken, "id" | "createdAtMs"> {
+  readonly tokenId: string;
+  readonly madeAtMs: number;
 }
 
-/** Selected together with an account's columns, which have distinct names. */
-interface TokenColumns {
-  readonly token_id: string;
-  readonly hint: string;
-  readonly label: string;
-  readonly scope: TokenScope;
-  readonly made_at: number;
-  readonly expires_at: number | null;
-  readonly last_used_at: number | null;
-}
-
-function tokenOf(row: TokenRow): ApiToken {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    hint: row.hint,
-    label: row.label,
-    scope: row.scope,
-    createdAtMs: row.created_at,
-    expiresAtMs: row.expires_at,
-    lastUsedAtMs: row.last_used_at,
-  };
+function tokenOf({ tokenId, madeAtMs, ...rest }: TokenRow): ApiToken {
+  return { id: tokenId, createdAtMs: madeAtMs, ...rest };
 }
 
 const TOKEN_BYTES = 32;
-const TOKEN_COLUMNS = `t.id as token_id, t.hint, t.label, t.scope, t.created_at as made_at,
-  t.expires_at, t.last_used_at`;
+const TOKEN_COLUMNS = `t.id as "tokenId", t.account_id as "accountId", t.hint, t.label, t.scope,
+  t.created_at as "madeAtMs", t.expires_at as "expiresAtMs", t.last_used_at as "lastUsedAtMs"`;
 const LIVE = "(t.revoked_at is null and (t.expires_at is null or t.expires_at > $1))";
-const SELECT_LIVE = `select t.* from touchdown.api_tokens t where ${LIVE}`;
+const SELECT_LIVE = `select ${TOKEN_COLUMNS} from touchdown.api_tokens t where ${LIVE}`;

@@ -41,42 +41,22 @@ export function createAudit({ database, clock }: StoreDeps): Audit {
     async list(accountId, { limit, after }) {
       if (!isUuid(accountId)) return { items: [], next: null };
       const before = after !== null && /^\d{1,15}$/.test(after) ? Number(after) : null;
-      const rows = await database.query<AuditRow>(
-        `select * from touchdown.audit
+      const rows = await database.query<AuditEntry>(
+        `select id::text, at as "atMs", account_id as "accountId", action, detail,
+           json_build_object('kind', actor_kind, 'accountId', actor_id, 'address', address,
+             'userAgent', user_agent) as actor
+         from touchdown.audit
          where account_id = $1 and ($2::bigint is null or id < $2)
-         order by id desc limit $3`,
+         order by audit.id desc limit $3`,
         [accountId, before, limit + 1],
       );
-      return pageOf(rows, limit, entryOf, ({ id }) => String(id));
+      return pageOf(
+        rows,
+        limit,
+        (row) => row,
+        ({ id }) => id,
+      );
     },
-  };
-}
-
-interface AuditRow {
-  readonly id: number;
-  readonly at: number;
-  readonly account_id: string | null;
-  readonly actor_kind: Actor["kind"];
-  readonly actor_id: string | null;
-  readonly address: string | null;
-  readonly user_agent: string | null;
-  readonly action: AuditAction;
-  readonly detail: Readonly<Record<string, unknown>>;
-}
-
-function entryOf(row: AuditRow): AuditEntry {
-  return {
-    id: String(row.id),
-    atMs: row.at,
-    accountId: row.account_id,
-    actor: {
-      kind: row.actor_kind,
-      accountId: row.actor_id,
-      address: row.address,
-      userAgent: row.user_agent,
-    },
-    action: row.action,
-    detail: row.detail,
   };
 }
 

@@ -36,7 +36,7 @@ import {
   isLive,
   isUuid,
   KEY_COLUMNS,
-  type KeyRecordRow,
+  type KeyRow,
   keyOf,
   lockAccount,
   ok,
@@ -74,7 +74,7 @@ export function createOwnKeys(deps: StoreDeps, options: KeyStoreOptions): OwnKey
     async list(accountId) {
       if (!isUuid(accountId)) return [];
       const nowMs = clock.unixMs();
-      const rows = await database.query<KeyRecordRow>(
+      const rows = await database.query<KeyRow>(
         `select ${KEY_COLUMNS} from touchdown.keys k where k.account_id = $1
          order by ${isLive(2)} desc, k.created_at desc, k.id limit $3`,
         [accountId, instant(nowMs), KEY_RECORDS_SHOWN_MAX],
@@ -221,21 +221,16 @@ async function revealKey(
 ): Promise<Result<FreshKey>> {
   if (key.state !== "live") return refused("key_ended", `the key is ${key.state}`);
   if (key.publicKey !== null) return refused("not_revealable", "a public key has no text to show");
-  const [row] = await tx.query<{
-    readonly sha256: Buffer;
-    readonly ciphertext: Buffer | null;
-    readonly nonce: Buffer | null;
-    readonly kek_id: string | null;
-  }>("select sha256, ciphertext, nonce, kek_id from touchdown.keys where id = $1", [key.id]);
-  if (row === undefined) return refused("not_found", "there is no such key");
-  const { ciphertext, nonce, kek_id: kekId } = row;
-  if (ciphertext === null || nonce === null || kekId === null) {
+  if (!key.revealable) {
     return refused("not_revealable", "this key was stored without its text; rotate it to get one");
   }
-  const opened = vault.open(
-    { ciphertext, nonce, kekId },
-    { accountId: key.accountId, keyId: key.id },
+  const [row] = await tx.query<Sealed & { readonly sha256: Buffer }>(
+    `select sha256, ${SEALED_COLUMNS} from touchdown.keys where id = $1`,
+    [key.id],
   );
+  if (row === undefined) return refused("not_found", "there is no such key");
+  const { kekId } = row;
+  const opened = vault.open(row, { accountId: key.accountId, keyId: key.id });
   if (opened.kind === "missing") {
     return refused("vault", `the key-encryption key ${kekId} is not on the control host`);
   }
@@ -336,7 +331,7 @@ export async function findKey(
   nowMs: number,
 ): Promise<KeyRecord | null> {
   if (!isUuid(accountId) || !isUuid(keyId)) return null;
-  const [row] = await tx.query<KeyRecordRow>(
+  const [row] = await tx.query<KeyRow>(
     `select ${KEY_COLUMNS} from touchdown.keys k where k.id = $1 and k.account_id = $2`,
     [keyId, accountId],
   );
@@ -383,5 +378,7 @@ function networks(n: number): string {
   return `array(select network(text::inet) from unnest($${n}::text[]) as text)`;
 }
 
+/** Columns of `touchdown.keys`, as a `Sealed`; null for a key without its text. */
+export const SEALED_COLUMNS = `ciphertext, nonce, kek_id as "kekId"`;
 const CIDRS = "cidrs";
 const HINT_CHARS = 4;

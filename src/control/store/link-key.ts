@@ -44,29 +44,17 @@ export function linkKey(
     );
     const key = await findKey(tx, accountId, found.id, clock.unixMs());
     if (key === null) throw new Error("a key that was just moved is not there");
-    await note(
-      tx,
-      clock,
-      accountId,
-      "key.link",
-      { ...auditDetail(key), from: found.account_id },
-      actor,
-    );
-    await note(
-      tx,
-      clock,
-      found.account_id,
-      "key.moved",
-      { ...auditDetail(key), to: accountId },
-      actor,
-    );
+    const detail = auditDetail(key);
+    const from = found.accountId;
+    await note(tx, clock, accountId, "key.link", { ...detail, from }, actor);
+    await note(tx, clock, from, "key.moved", { ...detail, to: accountId }, actor);
     return ok(key);
   });
 }
 
 interface Found {
   readonly id: string;
-  readonly account_id: string;
+  readonly accountId: string;
   readonly ended: boolean;
   readonly disabled: boolean;
   readonly owned: boolean;
@@ -76,7 +64,7 @@ interface Found {
 async function findByToken(tx: Queryable, token: string, nowMs: number): Promise<Found | null> {
   if (token.length > TOKEN_CHARS_MAX) return null;
   const [row] = await tx.query<Found>(
-    `select k.id, k.account_id, a.disabled_at is not null as disabled,
+    `select k.id, k.account_id as "accountId", a.disabled_at is not null as disabled,
        k.revoked_at is not null or coalesce(k.expires_at <= $2, false) as ended,
        exists (select from touchdown.identities i where i.account_id = a.id) as owned
      from touchdown.keys k join touchdown.accounts a on a.id = k.account_id
@@ -93,7 +81,7 @@ async function obstacleOf(
   found: Found | null,
 ): Promise<"unknown" | "own" | "ended" | "disabled" | "owned" | "too_many" | null> {
   if (found === null) return "unknown";
-  if (found.account_id === account.id) return "own";
+  if (found.accountId === account.id) return "own";
   if (found.disabled) return "disabled";
   if (found.ended) return "ended";
   if (found.owned) return "owned";

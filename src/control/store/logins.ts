@@ -4,7 +4,7 @@
  */
 
 import { LOGIN_ATTEMPT_MS_MAX, LOGIN_ATTEMPTS_MAX } from "../limits.ts";
-import type { Logins } from "./contract.ts";
+import type { LoginAttempt, Logins } from "./contract.ts";
 import { instant, type StoreDeps, sha256 } from "./records.ts";
 
 export function createLogins({ database, clock }: StoreDeps): Logins {
@@ -33,20 +33,15 @@ export function createLogins({ database, clock }: StoreDeps): Logins {
       );
     },
     async take(state, binding) {
-      const [row] = await database.query<{
-        readonly verifier: string;
-        readonly nonce: string;
-        readonly return_to: string;
-        readonly reauthenticate: boolean;
-      }>(
+      const [attempt] = await database.query<
+        Pick<LoginAttempt, "verifier" | "nonce" | "returnTo" | "reauthenticate">
+      >(
         `delete from touchdown.login_attempts
          where state_sha256 = $1 and binding_sha256 = $2 and expires_at > $3
-         returning verifier, nonce, return_to, reauthenticate`,
+         returning verifier, nonce, return_to as "returnTo", reauthenticate`,
         [sha256(state), sha256(binding), instant(clock.unixMs())],
       );
-      if (row === undefined) return null;
-      const { verifier, nonce, return_to: returnTo, reauthenticate } = row;
-      return { verifier, nonce, returnTo, reauthenticate };
+      return attempt ?? null;
     },
   };
 }

@@ -4,14 +4,16 @@
  */
 
 import { parsePublicKey, publicKeySha256 } from "../../accounts/keys/public-key.ts";
+import type { Sealed } from "../vault.ts";
 import { note } from "./audit.ts";
-import type { KeyRecord, Keys } from "./contract.ts";
+import type { Keys } from "./contract.ts";
+import { SEALED_COLUMNS } from "./keys.ts";
 import {
   instant,
   isLive,
   isUuid,
   KEY_COLUMNS,
-  type KeyRecordRow,
+  type KeyRow,
   keyOf,
   pageOf,
   readCursor,
@@ -22,12 +24,12 @@ import {
 
 type OperatorKeys = Pick<Keys, "find" | "listAll" | "rewrap" | "missingEncryptionKeys">;
 
-interface HashedRow extends KeyRecordRow {
+interface HashedRow extends KeyRow {
   readonly sha256: Buffer;
 }
 
 interface ListedRow extends HashedRow {
-  readonly account_name: string;
+  readonly accountName: string;
   readonly plan: string;
 }
 
@@ -52,7 +54,7 @@ export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
       const cursor = isUuid(account) ? readCursor(cursorText) : null;
       const nowMs = clock.unixMs();
       const rows = await database.query<ListedRow>(
-        `select ${KEY_COLUMNS}, k.sha256, a.name as account_name, a.plan
+        `select ${KEY_COLUMNS}, k.sha256, a.name as "accountName", a.plan
          from touchdown.keys k join touchdown.accounts a on a.id = k.account_id
          where ${isLive(1)} and (k.account_id, k.created_at, k.id) > ($2::uuid, $3, $4::uuid)
          order by k.account_id, k.created_at, k.id limit $5`,
@@ -67,8 +69,8 @@ export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
       return pageOf(
         rows,
         limit,
-        (row) => ({ ...hashed(row, nowMs), accountName: row.account_name, plan: row.plan }),
-        (row) => `${row.account_id}/${writeCursor(row.created_at, row.id)}`,
+        (row) => hashed(row, nowMs),
+        (row) => `${row.accountId}/${writeCursor(row.createdAtMs, row.id)}`,
       );
     },
     rewrap: () => rewrapAll(deps),
@@ -112,22 +114,16 @@ async function rewrapSome(
   after: string,
 ): Promise<{ readonly rewrapped: number; readonly failed: number; readonly last: string | null }> {
   return await database.transaction(async (tx) => {
-    const rows = await tx.query<{
-      readonly id: string;
-      readonly account_id: string;
-      readonly ciphertext: Buffer;
-      readonly nonce: Buffer;
-      readonly kek_id: string;
-    }>(
-      `select id, account_id, ciphertext, nonce, kek_id from touchdown.keys
+    const rows = await tx.query<Sealed & { readonly id: string; readonly accountId: string }>(
+      `select id, account_id as "accountId", ${SEALED_COLUMNS} from touchdown.keys
        where kek_id is not null and kek_id <> $1 and id > $2 order by id limit ${STEP}
        for update`,
       [vault.activeId, after],
     );
     let rewrapped = 0;
-    for (const { id, account_id: accountId, ciphertext, nonce, kek_id: kekId } of rows) {
+    for (const { id, accountId, ...stored } of rows) {
       const owner = { accountId, keyId: id };
-      const opened = vault.open({ ciphertext, nonce, kekId }, owner);
+      const opened = vault.open(stored, owner);
       if (opened.kind !== "ok") continue;
       const sealed = vault.seal(opened.text, owner);
       await tx.query(
@@ -140,7 +136,7 @@ async function rewrapSome(
   });
 }
 
-function hashed(row: HashedRow, nowMs: number): KeyRecord & { readonly sha256: string } {
+function hashed<Row extends HashedRow>(row: Row, nowMs: number) {
   return { ...keyOf(row, nowMs), sha256: row.sha256.toString("hex") };
 }
 

@@ -4,31 +4,22 @@ import { DatabaseError } from "../../accounts/database/database-error.ts";
 import { PLAN_BURST_MAX, PLAN_RATE_MAX } from "../../core/limits.ts";
 import { note } from "./audit.ts";
 import type { PlanRecord, Plans, Result } from "./contract.ts";
-import { checkText, ok, refused, type StoreDeps } from "./records.ts";
-
-interface PlanRow {
-  readonly name: string;
-  readonly rate_per_second: number;
-  readonly burst: number;
-  readonly shared: boolean;
-  readonly rights: Readonly<Record<string, unknown>>;
-}
+import { checkText, ok, PLAN_COLUMNS, refused, type StoreDeps } from "./records.ts";
 
 export function createPlans({ database, clock }: StoreDeps): Plans {
   return {
-    async list() {
-      const rows = await database.query<PlanRow & { readonly account_count: number }>(
-        `select p.*, (select count(*) from touchdown.accounts a where a.plan = p.name)
-           as account_count
+    list: () =>
+      database.query<PlanRecord & { readonly accountCount: number }>(
+        `select ${PLAN_COLUMNS}, (select count(*) from touchdown.accounts a where a.plan = p.name)
+           as "accountCount"
          from touchdown.plans p order by p.rate_per_second, p.name`,
-      );
-      return rows.map((row) => ({ ...planOf(row), accountCount: row.account_count }));
-    },
+      ),
     async byName(name) {
-      const [row] = await database.query<PlanRow>("select * from touchdown.plans where name = $1", [
-        name,
-      ]);
-      return row === undefined ? null : planOf(row);
+      const [plan] = await database.query<PlanRecord>(
+        `select ${PLAN_COLUMNS} from touchdown.plans p where p.name = $1`,
+        [name],
+      );
+      return plan ?? null;
     },
     save: (plan, actor) =>
       database.transaction(async (tx) => {
@@ -76,9 +67,4 @@ function checkPlan(plan: PlanRecord): Result<PlanRecord> {
     return refused("invalid", `the burst must be a whole number from 1 to ${PLAN_BURST_MAX}`);
   }
   return ok({ ...plan, name: name.value });
-}
-
-function planOf(row: PlanRow): PlanRecord {
-  const { name, rate_per_second: ratePerSecond, burst, shared, rights } = row;
-  return { name, ratePerSecond, burst, shared, rights };
 }

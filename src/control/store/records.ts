@@ -1,6 +1,6 @@
 /**
- * Shared by the files of the store: results, row types, and validation of user input. The columns
- * that a statement must select are next to the function that reads them.
+ * Shared by the files of the store: results, columns, and validation of user input. Statements name
+ * columns as the records of `contract.ts` name their fields, so that a row is a record.
  */
 
 import { createHash } from "node:crypto";
@@ -83,40 +83,20 @@ export function writeCursor(atMs: number, id: string): string {
   return `${atMs}_${id}`;
 }
 
-export interface AccountRow {
-  readonly id: string;
-  readonly name: string;
-  readonly admin: boolean;
-  readonly created_at: number;
-  readonly disabled_at: number | null;
-  readonly plan_name: string;
-  readonly plan_rate: number;
-  readonly plan_burst: number;
-  readonly plan_shared: boolean;
-  readonly plan_rights: Readonly<Record<string, unknown>>;
-}
+/** Columns of `touchdown.plans p`. */
+export const PLAN_COLUMNS =
+  'p.name, p.rate_per_second as "ratePerSecond", p.burst, p.shared, p.rights';
 
-/** Columns of `touchdown.accounts a join touchdown.plans p`. */
-export const ACCOUNT_COLUMNS = `a.id, a.name, a.admin, a.created_at, a.disabled_at,
-  p.name as plan_name, p.rate_per_second as plan_rate, p.burst as plan_burst,
-  p.shared as plan_shared, p.rights as plan_rights`;
+/** Columns of `ACCOUNTS_WITH_PLAN`, as an `Account`. */
+export const ACCOUNT_COLUMNS = `a.id, a.name, a.admin, a.created_at as "createdAtMs",
+  a.disabled_at as "disabledAtMs",
+  (select row_to_json(one) from (select ${PLAN_COLUMNS}) as one) as plan`;
 export const ACCOUNTS_WITH_PLAN = "touchdown.accounts a join touchdown.plans p on p.name = a.plan";
 
-export function accountOf(row: AccountRow): Account {
-  return {
-    id: row.id,
-    name: row.name,
-    plan: {
-      name: row.plan_name,
-      ratePerSecond: row.plan_rate,
-      burst: row.plan_burst,
-      shared: row.plan_shared,
-      rights: row.plan_rights,
-    },
-    admin: row.admin,
-    createdAtMs: row.created_at,
-    disabledAtMs: row.disabled_at,
-  };
+/** Takes an account out of a row that has further columns. */
+export function splitAccount<Row extends Account>(row: Row) {
+  const { id, name, plan, admin, createdAtMs, disabledAtMs, ...rest } = row;
+  return { account: { id, name, plan, admin, createdAtMs, disabledAtMs }, rest };
 }
 
 /** The account; null for none. `lock` makes other changes of it and of its keys wait. */
@@ -126,12 +106,12 @@ export async function findAccount(
   how: { readonly lock: boolean },
 ): Promise<Account | null> {
   if (!isUuid(id)) return null;
-  const [row] = await tx.query<AccountRow>(
+  const [account] = await tx.query<Account>(
     `select ${ACCOUNT_COLUMNS} from ${ACCOUNTS_WITH_PLAN} where a.id = $1
      ${how.lock ? "for no key update of a" : ""}`,
     [id],
   );
-  return row === undefined ? null : accountOf(row);
+  return account ?? null;
 }
 
 /** The account to change; a rejection if it is missing or disabled. */
@@ -142,58 +122,32 @@ export async function lockAccount(tx: Queryable, id: string): Promise<Result<Acc
   return ok(account);
 }
 
-export interface KeyRecordRow {
-  readonly id: string;
-  readonly account_id: string;
-  readonly hint: string;
-  readonly public_key: Buffer | null;
-  readonly label: string;
-  readonly created_at: number;
-  readonly expires_at: number | null;
-  readonly revoked_at: number | null;
-  readonly used_at: number | null;
-  readonly cidrs: readonly string[];
-  readonly rate_per_second: number | null;
-  readonly burst: number | null;
-  readonly rotated_from: string | null;
-  readonly replaced_by: KeyRecord["replacedBy"];
-  readonly revealable: boolean;
+/** A key as `KEY_COLUMNS` select it. */
+export interface KeyRow extends Omit<KeyRecord, "publicKey" | "state"> {
+  readonly publicKey: Buffer | null;
 }
 
 /** Columns of `touchdown.keys k`. */
-export const KEY_COLUMNS = `k.id, k.account_id, k.hint, k.public_key, k.label, k.created_at,
-  k.expires_at, k.revoked_at, k.cidrs::text[] as cidrs, k.rate_per_second, k.burst, k.rotated_from,
-  k.ciphertext is not null as revealable,
+export const KEY_COLUMNS = `k.id, k.account_id as "accountId", k.hint, k.public_key as "publicKey",
+  k.label, k.created_at as "createdAtMs", k.expires_at as "expiresAtMs",
+  k.revoked_at as "revokedAtMs", k.cidrs::text[] as cidrs, k.rate_per_second as "ratePerSecond",
+  k.burst, k.rotated_from as "rotatedFrom", k.ciphertext is not null as revealable,
   (select json_build_object('id', s.id, 'hint', s.hint) from touchdown.keys s
    where s.rotated_from = k.id and s.account_id = k.account_id
-   order by s.created_at desc, s.id limit 1) as replaced_by,
-  (select max(u.used_at) from touchdown.key_uses u where u.key_id = k.id) as used_at`;
+   order by s.created_at desc, s.id limit 1) as "replacedBy",
+  (select max(u.used_at) from touchdown.key_uses u where u.key_id = k.id) as "lastUsedAtMs"`;
 
 /** The condition for a key that is live at the time in parameter `n`. */
 export function isLive(n: number): string {
   return `(k.revoked_at is null and (k.expires_at is null or k.expires_at > $${n}))`;
 }
 
-export function keyOf(row: KeyRecordRow, nowMs: number): KeyRecord {
-  const expired = row.expires_at !== null && row.expires_at <= nowMs;
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    hint: row.hint,
-    publicKey: row.public_key === null ? null : encodeKey(row.public_key),
-    label: row.label,
-    createdAtMs: row.created_at,
-    expiresAtMs: row.expires_at,
-    revokedAtMs: row.revoked_at,
-    lastUsedAtMs: row.used_at,
-    cidrs: row.cidrs,
-    ratePerSecond: row.rate_per_second,
-    burst: row.burst,
-    rotatedFrom: row.rotated_from,
-    replacedBy: row.replaced_by,
-    revealable: row.revealable,
-    state: row.revoked_at !== null ? "revoked" : expired ? "expired" : "live",
-  };
+/** The record of a row; further columns stay. */
+export function keyOf<Row extends KeyRow>({ publicKey, ...row }: Row, nowMs: number) {
+  const expired = row.expiresAtMs !== null && row.expiresAtMs <= nowMs;
+  const state: KeyRecord["state"] =
+    row.revokedAtMs !== null ? "revoked" : expired ? "expired" : "live";
+  return { ...row, publicKey: publicKey === null ? null : encodeKey(publicKey), state };
 }
 
 const UUID_FORM = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

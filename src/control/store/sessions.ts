@@ -8,12 +8,10 @@ import { randomBytes, randomUUID } from "node:crypto";
 import type { Queryable } from "../../accounts/database/database.ts";
 import { SESSION_TOUCH_MS, SESSIONS_PER_ACCOUNT_MAX } from "../limits.ts";
 import { ADDRESS_CHARS_MAX, note, USER_AGENT_CHARS_MAX } from "./audit.ts";
-import type { Session, Sessions } from "./contract.ts";
+import type { Account, Session, Sessions } from "./contract.ts";
 import {
   ACCOUNT_COLUMNS,
   ACCOUNTS_WITH_PLAN,
-  type AccountRow,
-  accountOf,
   cutText,
   instant,
   isUuid,
@@ -21,6 +19,7 @@ import {
   ok,
   type StoreDeps,
   sha256,
+  splitAccount,
 } from "./records.ts";
 
 export interface SessionOptions {
@@ -163,33 +162,18 @@ async function endOldest(tx: Queryable, accountId: string): Promise<void> {
   );
 }
 
-interface SessionRow extends AccountRow {
-  readonly session_id: string;
-  readonly issuer: string;
-  readonly subject: string;
-  readonly opened_at: number;
-  readonly seen_at: number;
-  readonly authenticated_at: number;
-  readonly idle_ends_at: number;
-  readonly ends_at: number;
-  readonly address: string | null;
-  readonly user_agent: string | null;
+/** A session's columns besides those of its account. */
+interface SessionColumns extends Omit<Session, "id" | "account" | "createdAtMs"> {
+  readonly sessionId: string;
+  readonly openedAtMs: number;
 }
 
+type SessionRow = Account & SessionColumns;
+
 function sessionOf(row: SessionRow): Session {
-  return {
-    id: row.session_id,
-    account: accountOf(row),
-    issuer: row.issuer,
-    subject: row.subject,
-    createdAtMs: row.opened_at,
-    seenAtMs: row.seen_at,
-    authenticatedAtMs: row.authenticated_at,
-    idleEndsAtMs: row.idle_ends_at,
-    endsAtMs: row.ends_at,
-    address: row.address,
-    userAgent: row.user_agent,
-  };
+  const { account, rest } = splitAccount(row);
+  const { sessionId: id, openedAtMs: createdAtMs, ...session } = rest;
+  return { id, account, createdAtMs, ...session };
 }
 
 function newSecret(): string {
@@ -197,8 +181,9 @@ function newSecret(): string {
 }
 
 const SECRET_BYTES = 32;
-const SELECT = `select ${ACCOUNT_COLUMNS}, s.id as session_id, s.issuer, s.subject,
-    s.created_at as opened_at, s.seen_at, s.authenticated_at, s.idle_ends_at, s.ends_at,
-    s.address, s.user_agent
+const SELECT = `select ${ACCOUNT_COLUMNS}, s.id as "sessionId", s.issuer, s.subject,
+    s.created_at as "openedAtMs", s.seen_at as "seenAtMs",
+    s.authenticated_at as "authenticatedAtMs", s.idle_ends_at as "idleEndsAtMs",
+    s.ends_at as "endsAtMs", s.address, s.user_agent as "userAgent"
   from ${ACCOUNTS_WITH_PLAN} join touchdown.sessions s on s.account_id = a.id`;
 const LIVE = "s.idle_ends_at > $2 and s.ends_at > $2 and a.disabled_at is null";

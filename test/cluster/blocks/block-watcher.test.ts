@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createBlockWatcher } from "../../../src/cluster/blocks/block-watcher.ts";
 import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
 import { createQuietRange } from "../../../src/cluster/blocks/quiet-range.ts";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 async function flushMicrotasks(): Promise<void> {
@@ -11,7 +11,7 @@ async function flushMicrotasks(): Promise<void> {
 
 function setUp() {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const blocks = createBlocks(() => clock.nowNs(), counters);
   const quietRange = createQuietRange();
   const warnings: string[] = [];

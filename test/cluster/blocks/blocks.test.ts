@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import { BLOCKHASHES_KEPT } from "../../../src/cluster/limits.ts";
 import { fc } from "../../support/properties.ts";
 
@@ -13,7 +13,7 @@ function hash(index: number, first = index): Uint8Array {
 }
 
 function newBlocks(nowNs = () => 0) {
-  return createBlocks(nowNs, createClusterCounters());
+  return createBlocks(nowNs, new ClusterCounters());
 }
 
 describe("block height", () => {

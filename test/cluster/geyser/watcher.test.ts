@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import type { GeyserEvents } from "../../../src/cluster/geyser/stream.ts";
 import { createGeyserWatcher } from "../../../src/cluster/geyser/watcher.ts";
 import { toBase58 } from "../../support/base58.ts";
@@ -8,7 +8,7 @@ import { createFakeClock } from "../../support/fake-clock.ts";
 
 function setUp() {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const blocks = createBlocks(() => clock.nowNs(), counters);
   const streams: { events: GeyserEvents; ended: boolean }[] = [];
   const calls: string[] = [];

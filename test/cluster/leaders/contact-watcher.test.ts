@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import { createContactWatcher } from "../../../src/cluster/leaders/contact-watcher.ts";
 import type { Contact } from "../../../src/cluster/ports.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -15,7 +15,7 @@ const CONTACTS: readonly Contact[] = [
 
 function setUp(responses: (readonly Contact[] | Error)[]) {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const warnings: string[] = [];
   const published: (readonly Contact[])[] = [];
   let calls = 0;

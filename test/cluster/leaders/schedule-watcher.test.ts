@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import { createScheduleWatcher } from "../../../src/cluster/leaders/schedule-watcher.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
@@ -12,7 +12,7 @@ async function flushMicrotasks(): Promise<void> {
 /** A node with epochs of 1000 slots. */
 function setUp() {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const node = {
     slot: 5100,
     knownEpoch: 5,

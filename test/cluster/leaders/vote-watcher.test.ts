@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import { createVoteWatcher } from "../../../src/cluster/leaders/vote-watcher.ts";
 import type { ClusterSink } from "../../../src/cluster/ports.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -10,7 +10,7 @@ async function flushMicrotasks(): Promise<void> {
 
 function setUp(sink: Pick<ClusterSink, "setDelinquent" | "setStakes">) {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const warnings: string[] = [];
   const node = { delinquent: ["A"] as readonly string[], down: false };
   const log = {

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createClusterClient } from "../../../src/cluster/cluster-client.ts";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import type { RpcHttpResponse } from "../../../src/cluster/rpc/http-client.ts";
 import { createRetryAfter, withRetryAfter } from "../../../src/cluster/rpc/retry-after.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -23,7 +23,7 @@ interface JsonRpcRequest {
 
 function setUp(...responses: readonly Partial<RpcHttpResponse>[]) {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const remaining = [...responses];
   let sent = 0;
   const next = async (): Promise<RpcHttpResponse> => {

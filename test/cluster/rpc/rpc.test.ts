@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import { RPC_RESPONSE_BYTES_MAX } from "../../../src/cluster/limits.ts";
 import { RpcError } from "../../../src/cluster/rpc/json-rpc.ts";
 import { createRpc, type Rpc } from "../../../src/cluster/rpc/rpc.ts";
@@ -66,7 +66,7 @@ async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) 
   const { port } = server.address() as AddressInfo;
   const options = { rpcUrl: `http://127.0.0.1:${port}`, wsUrl: `ws://127.0.0.1:${port}` };
   const rpc: Rpc = createRpc(
-    { clock: systemClock, counters: createClusterCounters() },
+    { clock: systemClock, counters: new ClusterCounters() },
     { ...options, timeoutMs },
   );
   cleanups.push(() => rpc.close());

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import {
   CONFIRMATION_BACK_SLOTS,
   CONFIRMATION_CHECK_MS,
@@ -14,7 +14,7 @@ const SLOT_MS = 250;
 /** A watcher of a node that confirmed slot 100, which the cluster is at. */
 function setUp() {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   /** Without `processed` it has processed every slot. */
   const node = { confirmed: 100 as number | null, processed: null as number | null };
   const changes: boolean[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import { createSlotWatcher } from "../../../src/cluster/slots/slot-watcher.ts";
 import type {
   SlotSubscriberEvents,
@@ -17,7 +17,7 @@ async function flushMicrotasks(): Promise<void> {
 /** A watcher on a node that the test controls. */
 function setUp(rejected: readonly SlotSubscription[] = [], coalescedClock?: Clock) {
   const clock = createFakeClock();
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const slots: string[] = [];
   const sources: string[] = [];
   const sessions: { events: SlotSubscriberEvents; names: SlotSubscription[]; ended: boolean }[] =

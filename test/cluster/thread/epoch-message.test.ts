@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { epochMessage, readEpochMessage } from "../../../src/cluster/thread/epoch-message.ts";
 import { EPOCH_SLOTS_MAX } from "../../../src/core/limits.ts";
-import { createRouteCounters } from "../../../src/route/counters.ts";
+import { RouteCounters } from "../../../src/route/counters.ts";
 import { createSchedule } from "../../../src/route/schedule.ts";
 
 const epoch = (leaders: Record<string, readonly number[]>, slots = 8) => ({
@@ -29,7 +29,7 @@ describe("an epoch's message", () => {
   });
 
   it("leaves to the router what is no index, which counts it", () => {
-    const counters = createRouteCounters();
+    const counters = new RouteCounters();
     const schedule = createSchedule(counters);
     const source = epoch({ a: [1, -1, 1.5, 8, "2" as unknown as number], b: [2] });
     const read = passed(source);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
+import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import {
   BLOCKHASHES_KEPT,
   LANDINGS_PER_MESSAGE_MAX,
@@ -17,7 +17,7 @@ import { createFakeClock } from "../../support/fake-clock.ts";
 
 function setUp() {
   const sent: FromClusterThread[] = [];
-  const counters = createClusterCounters();
+  const counters = new ClusterCounters();
   const control = new Int32Array(new SharedArrayBuffer(4 * CONTROL_WORDS));
   const port = { postMessage: (message: FromClusterThread) => void sent.push(message) };
   const outbox = new Outbox({ port, clock: createFakeClock(), counters, control });
