@@ -189,7 +189,8 @@ impl<E: EngineHandle> SubmitPath<E> {
         Ok(Sent::Accepted(signature))
     }
 
-    fn refused(&mut self, rejection: Rejection, meta: &RequestMeta<'_>) -> Outcome {
+    /// Counts and records a rejection of a valid transaction.
+    pub(super) fn refused(&mut self, rejection: Rejection, meta: &RequestMeta<'_>) -> Outcome {
         let validation = Some(VALID);
         self.record_rejection(&rejection, meta, self.fan_out.now_ns(), validation);
         Outcome::Rejected(rejection)
@@ -202,8 +203,9 @@ impl<E: EngineHandle> SubmitPath<E> {
         Outcome::Rejected(rejection)
     }
 
-    /// Counts and records a rejection of what was not decoded, or decoded and then left. `answered_ns` is 0 where it is no
-    /// result of a submission.
+    /// Counts and records a rejection that says nothing of the transaction's validation: of what
+    /// was not decoded, or was decoded and then left. `answered_ns` is 0 where it is no result of a
+    /// submission.
     pub(super) fn reject(
         &mut self,
         rejection: &Rejection,

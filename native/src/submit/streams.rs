@@ -61,16 +61,21 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let max_retries = flags.is_sent_once.then_some(0);
         let meta =
             RequestMeta { max_retries, ..RequestMeta::keyed(&key, received_ns, bytes.len()) };
-        let rejection = match self.path.submit(bytes, &meta, &mut self.sent) {
-            Ok(Outcome::Accepted(_)) => return Decision { code: 0, signature, is_repeated },
-            Ok(Outcome::Rejected(rejection)) => return refused_with(rejection.reason, signature),
+        let outcome = match self.path.submit(bytes, &meta, &mut self.sent) {
+            Ok(outcome) => outcome,
             Err(unanswered) if unanswered.counter == Counter::ProxiedLeaders => {
-                Rejection::no_leader()
+                self.path.refused(Rejection::no_leader(), &meta)
             }
-            Err(_) => Rejection::new(Reason::Overloaded, BUSY.into()),
+            Err(_) => {
+                let rejection = Rejection::new(Reason::Overloaded, BUSY.into());
+                self.path.reject(&rejection, &meta, self.path.fan_out.now_ns());
+                Outcome::Rejected(rejection)
+            }
         };
-        self.path.reject(&rejection, &meta, self.path.fan_out.now_ns());
-        refused_with(rejection.reason, signature)
+        match outcome {
+            Outcome::Accepted(_) => Decision { code: 0, signature, is_repeated },
+            Outcome::Rejected(rejection) => refused_with(rejection.reason, signature),
+        }
     }
 
     /// The client's key, once its limits are charged for a stream; or why the stream is refused,
