@@ -21,6 +21,8 @@ const GREEDY_CONNECTIONS = 10;
 const GREEDY_TIMES = 20;
 /** Of its limit, what an account sends that keeps to it. */
 const WITHIN_LIMIT = 0.9;
+/** How many seconds of memory the first and the last figures are of. */
+const MEMORY_SAMPLES = 10;
 const REVOKE_RATE = 1_000;
 const REVOKE_SECONDS = 4;
 
@@ -129,8 +131,8 @@ async function withstandHandshakes(
   const rate = options.rates[0] ?? WARM_UP_RATE;
   const groups = [groupOf(accounts, rate, options)];
   const quiet = await takeTurn(stage, "quic", groups, options.seconds);
-  const beforeMb = rssMb(stage.edgePid);
   const { quicAddress, edgePid } = stage;
+  const beforeMb = rssMb(edgePid);
   const turn = takeTurn(stage, "quic", groups, options.seconds);
   await untilAccepted(stage);
   const flood = stage.startTool(
@@ -139,7 +141,9 @@ async function withstandHandshakes(
     `${options.handshakes}`,
     `${options.seconds}`,
   );
+  const memory = watchMemory(edgePid);
   const flooded = await turn;
+  const samplesMb = memory.stop();
   const [begun, proved] = (await flood.line()).split(" ");
   const times = flooded.from_due_us.p99 / quiet.from_due_us.p99;
   console.log(
@@ -147,8 +151,26 @@ async function withstandHandshakes(
       `address when asked. A client at ${rate}/s: p99 ${micros(quiet)} before, ` +
       `${micros(flooded)} meanwhile (${times.toFixed(2)} times), ` +
       `${flooded.groups[0]?.missing} of ${flooded.count} missing. ` +
-      `The edge's memory: ${megabytes(beforeMb)} before, ${megabytes(rssMb(edgePid))} after.`,
+      `The edge's memory: ${megabytes(beforeMb)} before; at most ` +
+      `${megabytes(mostOf(samplesMb.slice(0, MEMORY_SAMPLES)))} in the first ` +
+      `${MEMORY_SAMPLES} s, ${megabytes(mostOf(samplesMb.slice(-MEMORY_SAMPLES)))} in the last.`,
   );
+}
+
+/** Takes a process's resident memory each second, in megabytes, until `stop`. */
+function watchMemory(pid: number): { stop(): readonly number[] } {
+  const samplesMb: number[] = [];
+  const timer = setInterval(() => samplesMb.push(rssMb(pid) ?? Number.NaN), 1_000);
+  return {
+    stop() {
+      clearInterval(timer);
+      return samplesMb;
+    },
+  };
+}
+
+function mostOf(values: readonly number[]): number | null {
+  return values.length === 0 ? null : Math.max(...values);
 }
 
 function micros({ from_due_us: { p99 } }: Pick<Turn, "from_due_us">): string {

@@ -15,6 +15,8 @@ export interface QuicLoadOptions {
   readonly endpoint: "raw" | "json";
   /** Whether the edge speaks TLS over HTTP. */
   readonly tls: boolean;
+  /** Ingress threads of the edge. */
+  readonly threads: number;
   /** Whether the leader is Agave's own server, which needs the crates of `bench/compare`. */
   readonly agave: boolean;
   /** Handshakes a second that never finish, beside the load; 0: none. */
@@ -39,6 +41,7 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --connections N   connections of each account (4)
   --endpoint KIND   raw or json, for HTTP (raw)
   --tls             HTTP speaks TLS, as QUIC always does (off)
+  --threads N       ingress threads of the edge (1)
   --agave           Agave's TPU server as the leader, instead of a simulated one
   --handshakes N    then: a client's latency while N handshakes a second never finish (0)
   --greedy N        then: ten accounts with a limit of N a second, of which one sends 20 times
@@ -59,6 +62,7 @@ export function readOptions(args: readonly string[]): QuicLoadOptions {
       connections: { type: "string", default: "4" },
       endpoint: { type: "string", default: "raw" },
       tls: { type: "boolean", default: false },
+      threads: { type: "string", default: "1" },
       agave: { type: "boolean", default: false },
       handshakes: { type: "string", default: "0" },
       greedy: { type: "string", default: "0" },
@@ -77,6 +81,7 @@ export function readOptions(args: readonly string[]): QuicLoadOptions {
     connections: wholeNumber("connections", values.connections, 1, 1000),
     endpoint,
     tls: values.tls,
+    threads: wholeNumber("threads", values.threads, 1, 8),
     agave: values.agave,
     handshakes: wholeNumber("handshakes", values.handshakes, 0, 20_000),
     greedy: wholeNumber("greedy", values.greedy, 0, 5_000),

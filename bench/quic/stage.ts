@@ -110,12 +110,12 @@ export async function startStage(
 function edgeConfig(
   ports: { readonly http: number; readonly admin: number; readonly quic: number },
   folder: string,
-  { tls }: QuicLoadOptions,
+  { tls, threads }: QuicLoadOptions,
 ): string[] {
   const [certificate, key] = ["cert.pem", "key.pem"].map((name) => join(folder, name));
   return [
     'region = "load"',
-    `[http]\nlisten = "127.0.0.1:${ports.http}"\ndrain_grace = "0s"\nthreads = 1`,
+    `[http]\nlisten = "127.0.0.1:${ports.http}"\ndrain_grace = "0s"\nthreads = ${threads}`,
     "connections_per_address = 20000",
     ...(tls ? [`[http.tls]\ncertificate = "${certificate}"\nkey = "${key}"`] : []),
     `[admin]\nlisten = "127.0.0.1:${ports.admin}"`,

@@ -64,6 +64,8 @@ export async function takeTurn(
       warm,
       pid: stage.edgePid,
       certificate: stage.certificate,
+      // As acknowledgements do over QUIC.
+      responses_wake: true,
     }),
   );
   // The Rust program writes it.

@@ -176,13 +176,20 @@ describe.skipIf(!isBuilt)("an edge under floods of QUIC clients", () => {
 
   it("serves on when its identity changes meanwhile", async () => {
     const flooding = await connected(hostile);
+    const before = await value("touchdown_identity_changes_total");
     await whileLanding(async () => {
       for (let count = 0; count < STREAMS; count += 1) {
-        if (count === STREAMS / 2) await flow.sandbox.edge.reloadIdentity();
+        if (count === STREAMS / 2) flow.changeIdentity();
         await flooding.send(flow.tipped().bytes);
       }
+      await untilResponse(
+        "the new identity everywhere",
+        () => value("touchdown_connections_outdated"),
+        (count) => count === 0,
+      );
     });
     await land();
+    expect(await value("touchdown_identity_changes_total")).toBe(before + 1);
     expect(flooding.closeCode()).toBeNull();
   });
 

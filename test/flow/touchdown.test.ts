@@ -201,8 +201,16 @@ describe.skipIf(!isBuilt)("an edge that serves touchdown/1", () => {
   it("goes on while the identity changes", async () => {
     const client = await connected(address(), known);
     expect((await client.submit(flow.tipped().bytes)).state).toBe(ACCEPTED);
-    await flow.sandbox.edge.reloadIdentity();
-    expect((await client.submit(flow.tipped().bytes)).state).toBe(ACCEPTED);
+    const changes = async () =>
+      seriesValue(await flow.metrics(), "touchdown_identity_changes_total") ?? 0;
+    const before = await changes();
+    flow.changeIdentity();
+    const outdated = async () => {
+      expect((await client.submit(flow.tipped().bytes)).state).toBe(ACCEPTED);
+      return seriesValue(await flow.metrics(), "touchdown_connections_outdated");
+    };
+    await untilResponse("the new identity everywhere", outdated, (count) => count === 0);
+    expect(await changes()).toBe(before + 1);
   });
 
   it("counts what it answers as requests", async () => {

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Log } from "../../src/core/log.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
 import { type Family, parsePrometheus, seriesValue } from "./prometheus.ts";
 import { type BuiltTransaction, buildTransaction, memo, newKeypair } from "./transactions.ts";
 
@@ -95,6 +96,8 @@ export interface Flow {
   postRaw(bytes: Uint8Array, key?: string): Promise<EdgeResponse>;
   postRpc(params: unknown, key?: string): Promise<EdgeResponse>;
   receipt(signature: string, key?: string): Promise<EdgeResponse>;
+  /** Gives the edge another identity, as an operator does: its file is replaced, and read again. */
+  changeIdentity(): void;
   metrics(): Promise<ReadonlyMap<string, Family>>;
   stop(): Promise<void>;
 }
@@ -111,6 +114,8 @@ export async function startFlow(
   const folder = mkdtempSync(join(tmpdir(), "touchdown-flow-"));
   const keysFile = join(folder, "keys.toml");
   writeFileSync(keysFile, keysToml() + (options.keys ?? ""));
+  const identityFile = join(folder, "identity.json");
+  writeFreshIdentity(identityFile);
   const sandbox = await startSandbox({
     port: 0,
     log: SILENT,
@@ -120,6 +125,7 @@ export async function startFlow(
       http: { threads: THREADS, ...options.edge?.["http"] },
       send: { engine: ENGINE, ...options.edge?.["send"] },
       accounts: { keys_file: keysFile },
+      identity: { keypair: identityFile },
     },
   });
   const received: Received[] = [];
@@ -169,12 +175,21 @@ export async function startFlow(
       answerOf(
         fetch(`${url}/api/v1/transactions/${signature}`, { headers: { "api-x-token": key } }),
       ),
+    changeIdentity() {
+      writeFreshIdentity(identityFile);
+      sandbox.edge.reloadIdentity();
+    },
     metrics,
     async stop() {
       await sandbox.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function writeFreshIdentity(file: string): void {
+  const { seed, publicKey } = freshIdentity();
+  writeFileSync(file, JSON.stringify([...seed, ...publicKey]));
 }
 
 function bound(leaders: Sandbox["leaders"]) {

@@ -2,15 +2,20 @@
 //!
 //! Responses do not wake the generator: it reads each one, without blocking, when the connection's
 //! turn comes again, and waits for one only when all connections of the account have one
-//! outstanding.
+//! outstanding. Beside QUIC clients each response wakes another thread, as it wakes any client that
+//! waits for it, and as each acknowledgement wakes a thread of the QUIC clients: on loopback the
+//! edge, which sends it, pays for the wake.
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::prelude::{Engine, BASE64_STANDARD};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::CertificateDer;
@@ -19,11 +24,17 @@ use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
 use crate::load::{Clients, Ends, Load, Schedule, Sender, Transport};
 
+const EVENTS_PER_POLL: usize = 64;
+/// How soon the thread that responses wake ends.
+const WAKES_END: Duration = Duration::from_secs(1);
+
 /// The connections of each account, by group, and all requests.
 pub struct HttpClients {
     groups: Vec<Vec<AccountLines>>,
     requests: Requests,
     ends: Ends,
+    /// Its end is that of the thread that responses wake.
+    _wakes: Option<Arc<()>>,
 }
 
 struct AccountLines {
@@ -51,7 +62,8 @@ impl HttpClients {
             }
             groups.push(accounts);
         }
-        Ok(Self { groups, requests, ends: Ends::default() })
+        let wakes = load.responses_wake.then(|| wake_by_responses(&groups)).transpose()?;
+        Ok(Self { groups, requests, ends: Ends::default(), _wakes: wakes })
     }
 }
 
@@ -79,6 +91,23 @@ impl Clients for HttpClients {
         }
         Ok(self.ends.clone())
     }
+}
+
+/// Starts a thread that each response wakes, and that does nothing else. It ends some time after
+/// what is returned.
+fn wake_by_responses(groups: &[Vec<AccountLines>]) -> Result<Arc<()>, Box<dyn Error>> {
+    let mut poll = Poll::new()?;
+    for line in groups.iter().flatten().flat_map(|account| &account.lines) {
+        let fd = line.stream.as_raw_fd();
+        poll.registry().register(&mut SourceFd(&fd), Token(0), Interest::READABLE)?;
+    }
+    let alive = Arc::new(());
+    let weak = Arc::downgrade(&alive);
+    std::thread::spawn(move || {
+        let mut events = Events::with_capacity(EVENTS_PER_POLL);
+        while weak.strong_count() > 0 && poll.poll(&mut events, Some(WAKES_END)).is_ok() {}
+    });
+    Ok(alive)
 }
 
 fn build_requests(load: &Load, schedule: &Schedule) -> Requests {

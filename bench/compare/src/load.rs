@@ -30,6 +30,9 @@ pub struct Load {
     /// PEM of the certificate that the edge presents over HTTP; without it HTTP is plain.
     #[serde(default)]
     pub certificate: Option<String>,
+    /// Whether each response over HTTP wakes a thread.
+    #[serde(default)]
+    pub responses_wake: bool,
 }
 
 /// How transactions reach the edge.

@@ -18,13 +18,13 @@ use crate::quic_server::handler::{
 };
 use crate::quic_server::landing_waits::{LandingWaits, Waiter};
 use crate::quic_server::limits::{
-    ACK_DELAY, BIDIRECTIONAL_OPEN_MAX, BIDIRECTIONAL_OPEN_PER_ACCOUNT, CREDIT_LOOKS, CREDIT_NS_MIN,
-    LANDING_NS_MAX, LANDINGS_PER_CONNECTION, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
+    ACK_DELAY, ACK_GAP_NS, BIDIRECTIONAL_OPEN_MAX, BIDIRECTIONAL_OPEN_PER_ACCOUNT, CREDIT_LOOKS,
+    CREDIT_NS_MIN, LANDING_NS_MAX, LANDINGS_PER_CONNECTION, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
 };
 use crate::quic_server::stream_bytes::{Arrived, Content, read_available};
 use crate::quic_server::tls::{ALPN_TOUCHDOWN, public_key_of};
 use crate::quic_server::verdict::{SIGNATURE_BYTES, VERDICT_BYTES, Verdict, microseconds_of};
-use crate::sync::clock::{Clock, NEVER_NS, duration_ns};
+use crate::sync::clock::{Clock, NEVER_NS};
 
 /// What is known of the client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -70,8 +70,11 @@ pub(super) struct ClientConnection {
     pub(super) credit_at_ns: u64,
     /// When the first of its datagrams was received that it was not driven for yet.
     pub(super) received_ns: u64,
-    /// When it last acknowledged at once, or last had a timer that was due.
-    pub(super) acknowledged_ns: u64,
+    /// When something was last sent to the client.
+    pub(super) sent_ns: u64,
+    /// The timer of the acknowledgement of the first datagram that was not acknowledged; an old
+    /// one where all were.
+    acknowledge_at: Option<Instant>,
     /// Streams of which something has arrived that was not read yet, and when it was received.
     readable: VecDeque<(StreamId, u64)>,
     pub(super) streams: HashMap<StreamId, UnfinishedStream>,
@@ -121,7 +124,8 @@ impl ClientConnection {
             armed_ns: NEVER_NS,
             credit_at_ns: NEVER_NS,
             received_ns: NEVER_NS,
-            acknowledged_ns: 0,
+            sent_ns: 0,
+            acknowledge_at: None,
             readable: VecDeque::new(),
             streams: HashMap::new(),
             control: None,
@@ -536,15 +540,18 @@ impl ClientConnection {
         true
     }
 
-    /// Acknowledges what was received in this turn of a client that sends little, for which the
-    /// thread would otherwise wake up once more. quinn-proto has no call for it, but its timer for
-    /// acknowledgements may run early: it does nothing else, and no other is due before.
-    pub(super) fn acknowledge_at_once(&mut self, now: Instant, now_ns: u64) {
-        let due = now + ACK_DELAY;
-        let is_sparse = now_ns.saturating_sub(self.acknowledged_ns) >= duration_ns(ACK_DELAY);
-        if is_sparse && self.inner.poll_timeout() == Some(due) {
-            self.acknowledged_ns = now_ns;
-            self.inner.handle_timeout(due);
+    /// Acknowledges what was received, unless something was sent to the client a short time ago.
+    /// Otherwise the thread would often wake up once more for the acknowledgement alone.
+    /// quinn-proto has no call for it, but its timer for acknowledgements may run early: it does
+    /// nothing else, and no other is due before.
+    pub(super) fn acknowledge_in_turn(&mut self, now: Instant, now_ns: u64) {
+        let timer = self.inner.poll_timeout();
+        if timer == Some(now + ACK_DELAY) {
+            self.acknowledge_at = timer;
+        }
+        let is_due = now_ns.saturating_sub(self.sent_ns) >= ACK_GAP_NS;
+        if let Some(at) = self.acknowledge_at.filter(|_| is_due && timer == self.acknowledge_at) {
+            self.inner.handle_timeout(at);
         }
     }
 

@@ -15,6 +15,10 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// How long an acknowledgement waits for others, unless the client asks for another time
 /// (RFC 9000 section 18.2, max_ack_delay, whose default quinn-proto has).
 pub const ACK_DELAY: Duration = Duration::from_millis(25);
+/// After so long without a datagram to the client, what it sends is acknowledged in the turn that
+/// handles it: early enough that the thread seldom wakes up for `ACK_DELAY` alone, and seldom
+/// enough that a client that sends a lot gets no more acknowledgements.
+pub const ACK_GAP_NS: u64 = 12 * NS_PER_MS;
 /// How long a handshake may take.
 pub const HANDSHAKE_NS_MAX: u64 = 5 * NS_PER_S;
 /// Handshakes in progress above which a client must first prove its address, by a Retry.

@@ -414,7 +414,6 @@ impl QuicServer {
             connection.armed_ns = NEVER_NS;
             if connection.inner.poll_timeout().is_some_and(|at| at <= now) {
                 connection.inner.handle_timeout(now);
-                connection.acknowledged_ns = now_ns;
             }
             self.schedule.list(connection, handle);
         }
@@ -509,8 +508,8 @@ impl QuicServer {
             self.clients.ended(&mut connection, handle, now_ns);
         }
         connection.flush_control();
-        connection.acknowledge_at_once(now, now_ns);
-        self.transmit(&mut connection, now);
+        connection.acknowledge_in_turn(now, now_ns);
+        self.transmit(&mut connection, now, now_ns);
         let is_drained = self.run_endpoint_events(&mut connection, handle);
         let is_forgotten = connection.phase == Phase::Closed
             && (connection.until_ns <= now_ns
@@ -618,7 +617,7 @@ impl QuicServer {
         }
     }
 
-    fn transmit(&mut self, connection: &mut ClientConnection, now: Instant) {
+    fn transmit(&mut self, connection: &mut ClientConnection, now: Instant, now_ns: u64) {
         let mut out = std::mem::take(&mut self.out);
         let segments = self.socket.segments_max();
         loop {
@@ -626,6 +625,7 @@ impl QuicServer {
             let Some(transmit) = connection.inner.poll_transmit(now, segments, &mut out) else {
                 break;
             };
+            connection.sent_ns = now_ns;
             self.send(&transmit, &out);
         }
         self.out = out;

@@ -150,7 +150,7 @@ async fn client_that_sends_little_is_acknowledged_in_the_same_turn() {
     ];
     // What the handshake left to acknowledge.
     turns.during(tokio::time::sleep(2 * ACK_DELAY)).await;
-    turns.server.connections.iter_mut().flatten().for_each(|it| it.acknowledged_ns = 0);
+    turns.server.connections.iter_mut().flatten().for_each(|it| it.sent_ns = 0);
     let before = acknowledged(&turns);
     let [first, second] = streams;
     submitted(&connection, first).await;
@@ -158,10 +158,15 @@ async fn client_that_sends_little_is_acknowledged_in_the_same_turn() {
     assert_eq!(acknowledged(&turns), before + 1);
     // A further one waits for others.
     submitted(&connection, second).await;
-    turns.server.connections.iter_mut().flatten().for_each(|it| it.acknowledged_ns = NEVER_NS);
+    turns.server.connections.iter_mut().flatten().for_each(|it| it.sent_ns = NEVER_NS);
     turns.turn();
     assert_eq!(acknowledged(&turns), before + 1);
     assert_eq!(turns.with(|state| state.submitted.len()), 2);
+    // Once nothing was sent for a while, any turn of the connection acknowledges it.
+    turns.server.connections.iter_mut().flatten().for_each(|it| it.sent_ns = 0);
+    turns.server.list_all();
+    turns.turn();
+    assert_eq!(acknowledged(&turns), before + 2);
 }
 
 /// Two clients of which each has sent more than one turn reads of both.

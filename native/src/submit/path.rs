@@ -175,6 +175,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         Sent::Accepted(SignatureText::of(bytes, offset))
     }
 
+    /// Counts and records a rejection of a valid transaction.
     fn refused(&mut self, rejection: Rejection, meta: &RequestMeta<'_>) -> Outcome {
         let validation = Some(VALID);
         self.record_rejection(&rejection, meta, self.fan_out.now_ns(), validation);

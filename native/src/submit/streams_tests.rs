@@ -11,6 +11,9 @@ use crate::quic_server::handler::{
 use crate::submit::streams::public_key_sha256;
 
 const PUBLIC_KEY: [u8; 32] = [7; 32];
+/// The field of a record with the decoder's result, and that of a valid transaction.
+const VALIDATION: usize = 14;
+const VALID: f64 = 1.0;
 
 fn client() -> QuicClient {
     QuicClient { key: public_key_sha256(&PUBLIC_KEY), from: IpAddr::V4(Ipv4Addr::LOCALHOST) }
@@ -101,6 +104,8 @@ fn nothing_is_left_to_the_main_thread() {
     fixture.stream(&good(1));
     assert_eq!(fixture.rejections(Reason::NoLeader), 1.0);
     assert_eq!(fixture.rejection(0), (3.0, Reason::NoLeader as usize as f64));
+    // It counts as valid, as the main thread counts one over HTTP.
+    assert_eq!(fixture.field(0, VALIDATION), VALID);
     assert_eq!(fixture.counter(Counter::Proxied), 0.0);
     // It was no duplicate of itself.
     fixture.publisher.publish(&[70, 71], 800, 4096);
