@@ -54,6 +54,7 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/control/web/to-api-error.ts": "every refusal over HTTP goes through it",
   "src/control/web/schema.ts": "every route is made by it",
   "src/sandbox/provider.ts": "every login of the tests of control goes through it",
+  "src/sandbox/ports.ts": "every server of the sandbox goes through it",
   "src/sandbox/provider-store.ts": "every login of the tests of control goes through it",
   "src/cli/doctor/leaders.ts": "connects to the sandbox's leaders in test/cli/doctor.test.ts",
   "src/cluster/rpc/node-facts.ts": "asks the sandbox's node in test/cli/doctor.test.ts",

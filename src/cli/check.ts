@@ -11,7 +11,7 @@ import { describeEffective, describeKeys } from "../config/describe.ts";
 import { describeProblems, readConfig, readControl, serviceOf } from "../config/load.ts";
 import type { Resolved } from "../config/resolve.ts";
 import type { ListenAddress } from "../config/value-types.ts";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, withTimeout } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { requireOpenFiles } from "../edge/open-file-limit.ts";
 import type { Preflight } from "../edge/preflight.ts";
@@ -124,17 +124,14 @@ async function startsHere(
 /** Whether a service with that metric answers at the admin listener. */
 async function isServing(listen: ListenAddress, metric: string, clock: Clock): Promise<boolean> {
   if (listen.port === 0) return false;
-  const abort = new AbortController();
-  const timer = clock.after(READY_PROBE_MS_MAX, () => abort.abort());
   try {
-    const url = adminUrl(listen, "/metrics");
-    const response = await fetch(url, { signal: abort.signal });
-    return (await response.text()).includes(metric);
+    return await withTimeout(clock, READY_PROBE_MS_MAX, async (signal) => {
+      const response = await fetch(adminUrl(listen, "/metrics"), { signal });
+      return (await response.text()).includes(metric);
+    });
   } catch {
     // Whatever does not answer as one is none.
     return false;
-  } finally {
-    timer.cancel();
   }
 }
 

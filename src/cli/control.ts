@@ -62,14 +62,7 @@ async function openedStore(
 ): Promise<OpenStore> {
   const { openStore } = await import("../control/store/open.ts");
   try {
-    return await openStore(deps, {
-      databaseUrl: config.databaseUrl,
-      ownerUrl: config.ownerUrl,
-      vaultFile: config.vaultFile,
-      environment: "live",
-      sessionIdleMs: config.sessionIdleMs,
-      sessionMsMax: config.sessionMaxMs,
-    });
+    return await openStore(deps, { ...config, environment: "live" });
   } catch (cause) {
     if (!(cause instanceof DatabaseError)) throw cause;
     const keys = config.ownerUrl === null ? "" : " or control.owner_url";

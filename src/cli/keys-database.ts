@@ -6,7 +6,8 @@
 
 import { DatabaseError } from "../accounts/database/database-error.ts";
 import { loadControl, serviceOf } from "../config/load.ts";
-import type { Account, Actor, KeyOptions, Result, Store } from "../control/store/contract.ts";
+import type { Account, Actor, Result, Store } from "../control/store/contract.ts";
+import { UNRESTRICTED } from "../control/store/key-options.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Io } from "./command.ts";
 import { KEYS_LISTED_PER_PAGE } from "./limits.ts";
@@ -41,7 +42,8 @@ export interface SealedAnew {
 export function createInDatabase(config: string, key: DatabaseKey, io: Io): Promise<string> {
   return withStore(config, io, async (store) => {
     const account = await accountFor(store, key);
-    return orThrow(await store.keys.create(account.id, optionsOf(key), OPERATOR)).token;
+    const options = { ...UNRESTRICTED, label: key.label };
+    return orThrow(await store.keys.create(account.id, options, OPERATOR)).token;
   });
 }
 
@@ -57,12 +59,9 @@ export function registerInDatabase(
     const account = await accountFor(store, key);
     const { id: challengeId, text } = orThrow(await store.keys.challenge(account.id, publicKey));
     const proof = { challengeId, signature: await sign(text) };
-    orThrow(await store.keys.register(account.id, proof, optionsOf(key), OPERATOR));
+    const options = { ...UNRESTRICTED, label: key.label };
+    orThrow(await store.keys.register(account.id, proof, options, OPERATOR));
   });
-}
-
-function optionsOf({ label }: DatabaseKey): KeyOptions {
-  return { label, expiresAtMs: null, cidrs: [], ratePerSecond: null, burst: null };
 }
 
 /** Lists every valid key, page by page. */
@@ -115,22 +114,12 @@ async function withStore<T>(config: string, io: Io, act: Act<T>): Promise<T> {
         "which has the vault",
     );
   }
-  const { databaseUrl, ownerUrl, vaultFile, sessionIdleMs, sessionMaxMs } = loadControl(config);
+  const options = { ...loadControl(config), environment: "live" };
   const log = { info() {}, warn() {}, error: (_: object, text: string) => io.err(text) };
   // Imported lazily, so that no other command loads a database client.
   const { openStore } = await import("../control/store/open.ts");
   try {
-    const opened = await openStore(
-      { clock: io.clock, log },
-      {
-        databaseUrl,
-        ownerUrl,
-        vaultFile,
-        environment: "live",
-        sessionIdleMs,
-        sessionMsMax: sessionMaxMs,
-      },
-    );
+    const opened = await openStore({ clock: io.clock, log }, options);
     try {
       return await act(opened.store, opened.sealed);
     } finally {

@@ -181,22 +181,13 @@ async function revoke(given: Given, rest: readonly string[], io: Io): Promise<0>
   noPositionals(surplus);
   refuseOptions(given, CREATE_OPTIONS);
   const place = placeOf(given);
-  if (place.kind === "database") {
-    const key = await revokeInDatabase(place.config, which, io);
-    io.out(
-      `revoked ${cellsOf(key, key.publicKey !== null)
-        .join("  ")
-        .trimEnd()}`,
-    );
-    return 0;
-  }
-  const key = listedOf(revokeKey(place.file, which));
-  io.out(
-    `revoked ${cellsOf(key, key.publicKey !== null)
-      .join("  ")
-      .trimEnd()}`,
-  );
-  io.err("A running edge takes this over on SIGHUP.");
+  const key =
+    place.kind === "database"
+      ? await revokeInDatabase(place.config, which, io)
+      : listedOf(revokeKey(place.file, which));
+  const cells = cellsOf(key, key.publicKey !== null);
+  io.out(`revoked ${cells.join("  ").trimEnd()}`);
+  if (place.kind === "file") io.err("A running edge takes this over on SIGHUP.");
   return 0;
 }
 

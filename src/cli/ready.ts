@@ -6,7 +6,7 @@
 import { parseDuration } from "../config/durations.ts";
 import { loadConfig, loadControl, serviceOf } from "../config/load.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
-import { type Clock, NS_PER_MS } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, sleep, withTimeout } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { type Command, noPositionals, optionalText, requiredText, UsageError } from "./command.ts";
 import { READY_POLL_MS, READY_PROBE_MS_MAX } from "./limits.ts";
@@ -71,22 +71,20 @@ async function waitUntilReady(
     const reason = await probe(url, Math.max(1, Math.min(leftMs, READY_PROBE_MS_MAX)), clock);
     if (reason === null) return null;
     if (clock.nowNs() + READY_POLL_MS * NS_PER_MS >= deadlineNs) return reason;
-    await pause(clock, READY_POLL_MS);
+    await sleep(clock, READY_POLL_MS);
   }
 }
 
 /** One poll; null for a 200, otherwise the reason. */
 async function probe(url: string, timeoutMs: number, clock: Clock): Promise<string | null> {
-  const abort = new AbortController();
-  const timer = clock.after(timeoutMs, () => abort.abort());
   try {
-    const response = await fetch(url, { signal: abort.signal });
-    const body = (await response.text()).trim().slice(0, REASON_CHARACTERS_MAX);
-    return response.status === 200 ? null : `${url} answers ${response.status} ${body}`.trimEnd();
+    return await withTimeout(clock, timeoutMs, async (signal) => {
+      const response = await fetch(url, { signal });
+      const body = (await response.text()).trim().slice(0, REASON_CHARACTERS_MAX);
+      return response.status === 200 ? null : `${url} answers ${response.status} ${body}`.trimEnd();
+    });
   } catch (error) {
     return `${url} cannot be reached (${reasonOf(error)})`;
-  } finally {
-    timer.cancel();
   }
 }
 
@@ -96,12 +94,6 @@ function reasonOf(error: unknown): string {
   const { cause } = error;
   if (cause instanceof Error) return "code" in cause ? String(cause.code) : cause.message;
   return error.name === "AbortError" ? "no answer in time" : error.message;
-}
-
-function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    clock.after(ms, resolve);
-  });
 }
 
 /** Maximum length of the response text in a message. */

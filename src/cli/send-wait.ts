@@ -4,7 +4,7 @@
  * until the timeout: the transaction is on its way regardless.
  */
 
-import { type Clock, holdProcess, NS_PER_MS } from "../core/clock.ts";
+import { type Clock, holdProcess, NS_PER_MS, sleep, withTimeout } from "../core/clock.ts";
 import { SEND_RESPONSE_MS_MAX } from "./limits.ts";
 
 /** How a transaction ended, as one line; `landed` is true if it succeeded on the network. */
@@ -41,20 +41,15 @@ type Asked =
 async function ask(clock: Clock, options: WaitOptions, holdMs: number): Promise<Asked> {
   const { url, key, signature } = options;
   const path = `/api/v1/transactions/${signature}?wait=landed&timeout=${Math.ceil(holdMs)}ms`;
-  const abort = new AbortController();
-  const timer = clock.after(holdMs + SEND_RESPONSE_MS_MAX, () => abort.abort());
+  const init = { headers: { "api-x-token": key }, redirect: "error" } as const;
   try {
-    const response = await fetch(new URL(path, url), {
-      headers: { "api-x-token": key },
-      signal: abort.signal,
-      redirect: "error",
+    return await withTimeout(clock, holdMs + SEND_RESPONSE_MS_MAX, async (signal) => {
+      const response = await fetch(new URL(path, url), { ...init, signal });
+      return readAnswer(response.status, await response.json());
     });
-    return readAnswer(response.status, await response.json());
   } catch {
     // The edge may be restarting, or a proxy may have responded; the next request shows it.
     return { kind: "open", known: "the edge could not be asked", pauseMs: PAUSE_MS };
-  } finally {
-    timer.cancel();
   }
 }
 
@@ -96,7 +91,7 @@ function fieldsOf(value: unknown): Fields {
 /** The clock's timers do not keep the process alive, and nothing else does between two requests. */
 async function pause(clock: Clock, ms: number): Promise<void> {
   const held = holdProcess();
-  await new Promise<void>((resolve) => void clock.after(ms, resolve));
+  await sleep(clock, ms);
   held.cancel();
 }
 

@@ -6,7 +6,7 @@
 
 import { constants } from "node:os";
 import { loadConfig, serviceOf } from "../config/load.ts";
-import { type Clock, NS_PER_MS } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, sleep, withTimeout } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
 import {
   catchesSignal,
@@ -127,25 +127,21 @@ async function until(
   const untilNs = clock.nowNs() + timeoutMs * NS_PER_MS;
   while (!(await isDone())) {
     if (clock.nowNs() >= untilNs) return false;
-    await new Promise<void>((resolve) => {
-      clock.after(UPGRADE_LOOK_MS, resolve);
-    });
+    await sleep(clock, UPGRADE_LOOK_MS);
   }
   return true;
 }
 
 /** What the process says that has the admin listener now; null while none has it. */
 async function progressAt(url: string, clock: Clock): Promise<Progress | null> {
-  const abort = new AbortController();
-  const timer = clock.after(READY_PROBE_MS_MAX, () => abort.abort());
   try {
-    const response = await fetch(url, { signal: abort.signal, headers: { connection: "close" } });
-    return progressOf(await response.json());
+    return await withTimeout(clock, READY_PROBE_MS_MAX, async (signal) => {
+      const response = await fetch(url, { signal, headers: { connection: "close" } });
+      return progressOf(await response.json());
+    });
   } catch {
     // For a moment neither process has the admin listener open.
     return null;
-  } finally {
-    timer.cancel();
   }
 }
 

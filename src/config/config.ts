@@ -99,7 +99,7 @@ export function assembleControl(at: Lookup) {
     vaultFile: at("control.vault_file"),
     admins: at("control.admins"),
     sessionIdleMs: at("control.session_idle"),
-    sessionMaxMs: at("control.session_max"),
+    sessionMsMax: at("control.session_max"),
     recentLoginMs: at("control.recent_login"),
     regions: at("control.regions"),
     quicRegions: at("control.quic_regions"),

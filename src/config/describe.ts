@@ -1,11 +1,11 @@
 /**
- * Describes the table of keys: the effective configuration as TOML for `check`, a listing for
- * `--help`, and the table of docs/configuration.md. Secrets in the values are hidden already.
+ * Describes the table of keys: the effective configuration as TOML for `check`, and a listing for
+ * `--help`. Secrets in the values are hidden already.
  */
 
 import { formatToml } from "../runtime/toml.ts";
 import type { ShownValues } from "./resolve.ts";
-import { KEY_PATHS, KEYS } from "./table.ts";
+import { KEY_PATHS } from "./table.ts";
 import type { Raw } from "./value-types.ts";
 
 /** The effective configuration as TOML; absent keys follow at the end as comments. */
@@ -78,21 +78,5 @@ function wrapped(words: readonly string[], columns: number): readonly string[] {
 }
 
 const HELP_COLUMNS = 96;
-
-/** The rows of the table in docs/configuration.md. */
-export function describeKeysMarkdown(): string {
-  const rows = KEY_PATHS.map((path) => {
-    const { kind, description } = KEYS[path];
-    const values = kind.bounds === "" ? kind.name : `${kind.name}: ${kind.bounds}`;
-    return `| \`${path}\` | ${defaultText(path)} | ${values} | ${description} |`;
-  });
-  return ["| key | default | values | meaning |", "|---|---|---|---|", ...rows].join("\n");
-}
-
-function defaultText(path: (typeof KEY_PATHS)[number]): string {
-  const { fallback, neededBy } = KEYS[path];
-  if (fallback !== null) return `\`${JSON.stringify(fallback)}\``;
-  return neededBy === null ? "–" : `needed by \`${neededBy}\``;
-}
 
 const PLACE: readonly string[] = KEY_PATHS;

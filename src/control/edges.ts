@@ -6,7 +6,7 @@
  */
 
 import type { Named } from "../config/site-types.ts";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, withTimeout } from "../core/clock.ts";
 import { EDGE_RESPONSE_BYTES_MAX, EDGE_RESPONSE_MS_MAX, EDGES_QUERIED_MAX } from "./limits.ts";
 
 export interface EdgeResponses<T> {
@@ -92,15 +92,11 @@ function isNothing({ status, body }: EdgeResponse): boolean {
 }
 
 /** @throws when there is no response, or no JSON */
-async function fetchJson(clock: Clock, url: string): Promise<EdgeResponse> {
-  const abort = new AbortController();
-  const timer = clock.after(EDGE_RESPONSE_MS_MAX, () => abort.abort());
-  try {
-    const response = await fetch(url, { signal: abort.signal, redirect: "error" });
+function fetchJson(clock: Clock, url: string): Promise<EdgeResponse> {
+  return withTimeout(clock, EDGE_RESPONSE_MS_MAX, async (signal) => {
+    const response = await fetch(url, { signal, redirect: "error" });
     return { status: response.status, body: JSON.parse(await boundedText(response)) };
-  } finally {
-    timer.cancel();
-  }
+  });
 }
 
 async function boundedText(response: Response): Promise<string> {

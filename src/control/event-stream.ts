@@ -25,15 +25,6 @@ import type { Store } from "./store/contract.ts";
 import type { Caller } from "./web/route.ts";
 import { iso } from "./web/schema.ts";
 
-export interface EventStreams {
-  readonly counters: { opened: number; rejected: number; cutOff: number };
-  /** Open streams. */
-  count(): number;
-  /** @throws ApiError when there are too many streams */
-  open(caller: Caller): Readable;
-  stop(): void;
-}
-
 interface Deps {
   readonly store: Pick<Store, "usage" | "sessions" | "apiTokens">;
   readonly clock: Clock;
@@ -57,10 +48,10 @@ interface Subscribers {
 }
 
 export function createEventStreams(deps: Deps): EventStreams {
-  return new EventStreamHub(deps);
+  return new EventStreams(deps);
 }
 
-class EventStreamHub implements EventStreams {
+export class EventStreams {
   readonly counters = { opened: 0, rejected: 0, cutOff: 0 };
   readonly #store: Deps["store"];
   readonly #clock: Clock;
@@ -74,10 +65,12 @@ class EventStreamHub implements EventStreams {
     this.#log = log;
   }
 
+  /** Open streams. */
   count(): number {
     return this.#count;
   }
 
+  /** @throws ApiError when there are too many streams */
   open(caller: Caller): Readable {
     const accountId = caller.account.id;
     const mine = this.#audiences.get(accountId)?.listeners.size ?? 0;

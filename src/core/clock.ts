@@ -74,6 +74,26 @@ function nextTurn(act: () => void): Timer {
   return { cancel: () => clearImmediate(handle) };
 }
 
+/** Resolves after that time; does not keep the process alive. */
+export function sleep(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.after(ms, resolve));
+}
+
+/** Runs `act` with a signal that aborts after that time. */
+export async function withTimeout<T>(
+  clock: Clock,
+  ms: number,
+  act: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const abort = new AbortController();
+  const timer = clock.after(ms, () => abort.abort());
+  try {
+    return await act(abort.signal);
+  } finally {
+    timer.cancel();
+  }
+}
+
 /** Keeps the process alive until cancelled; the clock's own timers do not. */
 export function holdProcess(): Timer {
   const handle = setInterval(() => {}, 2 ** 31 - 1);

@@ -48,72 +48,34 @@ export interface Landed {
   readonly leader: string | null;
 }
 
-export interface BankCounters {
-  received: number;
-  landed: number;
+export class BankCounters {
+  received = 0;
+  landed = 0;
   /** Landed in a block that was given up; counted in `landed` too. */
-  landedGivenUp: number;
+  landedGivenUp = 0;
   /** Landed with an error. */
-  landedFailed: number;
+  landedFailed = 0;
   /** Duplicates of transactions that landed or are held. */
-  duplicates: number;
+  duplicates = 0;
   /** Not a transaction. */
-  undecodable: number;
+  undecodable = 0;
   /** The leader's window was not one of the next two. */
-  outOfTurn: number;
-  blockhashNotFound: number;
+  outOfTurn = 0;
+  blockhashNotFound = 0;
   /** Execution failed in a way that keeps the transaction out of the block. */
-  rejected: number;
+  rejected = 0;
   /** Held for a window that passed without a block, or above the bound. */
-  heldLost: number;
+  heldLost = 0;
   /** Received or held while blocks hold votes only. */
-  voteOnlyLost: number;
-  blocks: number;
+  voteOnlyLost = 0;
+  blocks = 0;
   /** Blocks for which another one of the same slot was made. */
-  blocksGivenUp: number;
-  skipped: number;
-  stalls: number;
-  migrations: number;
+  blocksGivenUp = 0;
+  skipped = 0;
+  stalls = 0;
+  migrations = 0;
   /** Slots in which `processed` is reported below `confirmed`. */
-  behind: number;
-}
-
-export interface Bank {
-  /** Enters a slot; begins a block unless the slot is skipped. */
-  enter(step: SlotStep): Block | null;
-  /** Gives up the newest block, and begins another one in the same slot. */
-  beginAgain(): Block;
-  /** Ends the slot in progress; until the next one nothing lands. */
-  stall(): void;
-  /** Deletes the blocks after Alpenglow's genesis block, whose slot becomes the current one. */
-  migrate(genesisSlot: number): void;
-  receive(identity: string, bytes: Uint8Array): void;
-  airdrop(address: string, amount: bigint): string;
-  /** The newest block that has reached a commitment. */
-  block(commitment: Commitment): Block;
-  /** The confirmed blocks above a height, oldest first. */
-  confirmedAfter(height: number): readonly Block[];
-  /** The same as the node reports it; the processed one may be older than the confirmed one. */
-  reported(commitment: Commitment): Block;
-  /** That block and earlier ones, newest first: as many as a real cluster lists hashes of. */
-  recent(commitment: Commitment): readonly Block[];
-  statusOf(signature: string): Landed | null;
-  /** The same as the node reports it, from the block that it reports as processed. */
-  reportedStatusOf(signature: string): Landed | null;
-  /** A confirmed block with its signatures; null if there is none, or no longer. */
-  contentOf(slot: number): BlockContent | null;
-  commitmentOf(landed: Landed): Commitment;
-  /** Whether a transaction with it may be in the block after `at`; by default, the newest. */
-  isBlockhashValid(blockhash: string, at?: Block): boolean;
-  /** The last height at which the blockhash of a block at this height is valid. */
-  lastValidHeight(height: number): number;
-  /** Transactions in the blocks up to one of them, votes included. */
-  transactionsUpTo(block: Block): number;
-  readonly slot: number;
-  readonly phase: Phase;
-  /** The slot of the last block before Alpenglow; null with Tower BFT. */
-  readonly genesisSlot: number | null;
-  readonly counters: BankCounters;
+  behind = 0;
 }
 
 export interface BankDeps {
@@ -143,11 +105,11 @@ interface Held {
 }
 
 export function createBank(deps: BankDeps): Bank {
-  return new SimulatedBank(deps);
+  return new Bank(deps);
 }
 
-class SimulatedBank implements Bank {
-  readonly counters: BankCounters = createCounters();
+export class Bank {
+  readonly counters = new BankCounters();
   readonly #deps: BankDeps;
   /** Oldest first, at most twice `blockhashAgeMax`. */
   readonly #blocks: Block[];
@@ -189,10 +151,12 @@ class SimulatedBank implements Bank {
     return this.#phase;
   }
 
+  /** The slot of the last block before Alpenglow; null with Tower BFT. */
   get genesisSlot(): number | null {
     return this.#genesisSlot;
   }
 
+  /** Enters a slot; begins a block unless the slot is skipped. */
   enter({ slot, phase, isSkipped, isGivenUp, isBehind }: SlotStep): Block | null {
     this.#slot = slot;
     this.#phase = phase;
@@ -207,6 +171,7 @@ class SimulatedBank implements Bank {
     return block;
   }
 
+  /** Gives up the newest block, and begins another one in the same slot. */
   beginAgain(): Block {
     const block = this.#blocks.pop();
     if (block === undefined) throw new RangeError("a bank has at least its first block");
@@ -216,11 +181,13 @@ class SimulatedBank implements Bank {
     return this.#openBlock(block.slot);
   }
 
+  /** Ends the slot in progress; until the next one nothing lands. */
   stall(): void {
     this.#open = false;
     this.counters.stalls += 1;
   }
 
+  /** Deletes the blocks after Alpenglow's genesis block, whose slot becomes the current one. */
   migrate(genesisSlot: number): void {
     this.#open = false;
     this.counters.migrations += 1;
@@ -256,10 +223,12 @@ class SimulatedBank implements Bank {
     return signature;
   }
 
+  /** The newest block that has reached a commitment. */
   block(commitment: Commitment): Block {
     return this.#blockAt(this.#heightOf(commitment));
   }
 
+  /** The same as the node reports it; the processed one may be older than the confirmed one. */
   reported(commitment: Commitment): Block {
     const height = this.#heightOf(commitment);
     return this.#blockAt(
@@ -267,11 +236,13 @@ class SimulatedBank implements Bank {
     );
   }
 
+  /** The confirmed blocks above a height, oldest first. */
   confirmedAfter(height: number): readonly Block[] {
     const first = Math.max(0, this.#indexOf(height + 1));
     return this.#blocks.slice(first, Math.max(first, this.#indexOf(this.#confirmedHeight) + 1));
   }
 
+  /** That block and earlier ones, newest first: as many as a real cluster lists hashes of. */
   recent(commitment: Commitment): readonly Block[] {
     const end = this.#blocks.length - (this.block("processed").height - this.#heightOf(commitment));
     const count = Math.min(LISTED_BLOCKHASHES_MAX, this.#deps.blockhashAgeMax);
@@ -282,11 +253,13 @@ class SimulatedBank implements Bank {
     return this.#landed.get(signature) ?? this.#votes.get(signature) ?? null;
   }
 
+  /** The same as the node reports it, from the block that it reports as processed. */
   reportedStatusOf(signature: string): Landed | null {
     const landed = this.statusOf(signature);
     return landed === null || landed.height > this.reported("processed").height ? null : landed;
   }
 
+  /** A confirmed block with its signatures; null if there is none, or no longer. */
   contentOf(slot: number): BlockContent | null {
     const block = this.#blocks.find((each) => each.slot === slot);
     if (block === undefined || block.height > this.#confirmedHeight) return null;
@@ -301,16 +274,19 @@ class SimulatedBank implements Bank {
     return height <= this.#confirmedHeight ? "confirmed" : "processed";
   }
 
+  /** Whether a transaction with it may be in the block after `at`; by default, the newest. */
   isBlockhashValid(blockhash: string, at: Block = this.block("processed")): boolean {
     const height = this.#heights.get(blockhash);
     if (height === undefined || height > at.height) return false;
     return at.height <= this.lastValidHeight(height);
   }
 
+  /** The last height at which the blockhash of a block at this height is valid. */
   lastValidHeight(height: number): number {
     return height + this.#deps.blockhashAgeMax;
   }
 
+  /** Transactions in the blocks up to one of them, votes included. */
   transactionsUpTo({ height }: Block): number {
     const next = this.#blocks[this.#indexOf(height) + 1];
     if (next === undefined) return this.#transactions;
@@ -459,26 +435,4 @@ function blockhashOf(slot: number, bankId: number): string {
 /** A block's vote by its signature, which no key has signed. */
 function voteOf({ slot, bankId }: Block): string {
   return encodeSignature(createHash("sha512").update(`vote ${slot} ${bankId}`).digest());
-}
-
-function createCounters(): BankCounters {
-  return {
-    received: 0,
-    landed: 0,
-    landedGivenUp: 0,
-    landedFailed: 0,
-    duplicates: 0,
-    undecodable: 0,
-    outOfTurn: 0,
-    blockhashNotFound: 0,
-    rejected: 0,
-    heldLost: 0,
-    voteOnlyLost: 0,
-    blocks: 0,
-    blocksGivenUp: 0,
-    skipped: 0,
-    stalls: 0,
-    migrations: 0,
-    behind: 0,
-  };
 }

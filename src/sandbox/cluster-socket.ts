@@ -12,17 +12,6 @@ import { errorOf, toJson } from "./cluster-http.ts";
 import { type ClusterFaults, commitmentIn, RpcFault } from "./cluster-rpc.ts";
 import { SANDBOX_SOCKET_BYTES_MAX, SANDBOX_SUBSCRIPTIONS_MAX } from "./limits.ts";
 
-export interface ClusterSocket {
-  /** A block has begun. */
-  blockStarted(block: Block): void;
-  /** A block is complete. */
-  frozen(block: Block): void;
-  landed(landed: Landed): void;
-  /** Ends every connection without a close frame, like a process that dies. */
-  drop(): void;
-  readonly subscriptions: number;
-}
-
 export interface SocketDeps {
   readonly bank: Bank;
   readonly unixMs: () => number;
@@ -41,10 +30,10 @@ const BOGUS_EVERY_SLOTS = 5;
 
 /** Accepts WebSocket connections on an HTTP server. */
 export function attachSocket(server: Server, deps: SocketDeps): ClusterSocket {
-  return new Feeds(server, deps);
+  return new ClusterSocket(server, deps);
 }
 
-class Feeds implements ClusterSocket {
+export class ClusterSocket {
   readonly #deps: SocketDeps;
   readonly #server: ReturnType<typeof createSocketServer>;
   readonly #subscriptions = new Map<number, Subscription>();
@@ -62,6 +51,7 @@ class Feeds implements ClusterSocket {
     return this.#subscriptions.size;
   }
 
+  /** A block has begun. */
   blockStarted(block: Block): void {
     const { slot, parent } = block;
     const { bogusSlotsAhead } = this.#deps.faults();
@@ -77,6 +67,7 @@ class Feeds implements ClusterSocket {
     this.#notifySignatures();
   }
 
+  /** A block is complete. */
   frozen({ slot }: Block): void {
     const { bank } = this.#deps;
     const stats = {
@@ -99,6 +90,7 @@ class Feeds implements ClusterSocket {
     this.#notifySignatures(signature);
   }
 
+  /** Ends every connection without a close frame, like a process that dies. */
   drop(): void {
     for (const socket of this.#server.clients) socket.terminate();
     this.#server.close();

@@ -8,7 +8,6 @@
  */
 
 import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import {
   type BankCounters,
@@ -35,6 +34,7 @@ import {
   type Timeline,
 } from "./cluster-timeline.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
+import { listening } from "./ports.ts";
 
 export interface ClusterOptions {
   readonly clock: Clock;
@@ -79,33 +79,6 @@ export interface ClusterUrls {
   readonly wsUrl: string;
 }
 
-export interface SimulatedCluster {
-  /** Starts the slot clock and the RPC. */
-  start(): Promise<ClusterUrls>;
-  /** Stops both and closes everything. */
-  stop(): Promise<void>;
-  /** Simulates the death of the RPC's process; slots continue. */
-  stopRpc(): Promise<void>;
-  /** Starts the RPC again, on the same ports. */
-  startRpc(): Promise<ClusterUrls>;
-  /** The slot in progress, skipped or not. */
-  currentSlot(): number;
-  leaderAt(slot: number): string;
-  /** A leader received these bytes; `statusOf` and the counters show the result. */
-  receive(identity: string, bytes: Uint8Array): void;
-  /** Null for a transaction that has not landed. */
-  statusOf(signature: string): Landed | null;
-  airdrop(address: string, lamports: bigint): void;
-  balance(address: string): bigint;
-  /** The blockhash of the newest block that has reached a commitment, base58. */
-  latestBlockhash(commitment?: Commitment): string;
-  /** Sets the faults of the RPC and its WebSocket. */
-  behave(faults: Partial<ClusterFaults>): void;
-  /** Whether landed transactions are executed; false if LiteSVM cannot be loaded. */
-  readonly executes: boolean;
-  readonly counters: BankCounters;
-}
-
 const DEFAULTS = {
   host: "127.0.0.1",
   rpcPort: 0,
@@ -129,10 +102,10 @@ export async function createSimulatedCluster(
   options: Partial<ClusterOptions> & Pick<ClusterOptions, "clock" | "leaders">,
 ): Promise<SimulatedCluster> {
   const { ledger, ...rest } = { ...DEFAULTS, ...options };
-  return new Cluster({ ...rest, ledger: ledger ?? (await createLedger()) });
+  return new SimulatedCluster({ ...rest, ledger: ledger ?? (await createLedger()) });
 }
 
-class Cluster implements SimulatedCluster {
+export class SimulatedCluster {
   readonly #options: ClusterOptions;
   readonly #context: RpcContext;
   readonly #timeline: Timeline;
@@ -169,21 +142,25 @@ class Cluster implements SimulatedCluster {
     return this.#context.bank.counters;
   }
 
+  /** Whether landed transactions are executed; false if LiteSVM cannot be loaded. */
   get executes(): boolean {
     return this.#context.ledger.executes;
   }
 
+  /** Starts the slot clock and the RPC. */
   async start(): Promise<ClusterUrls> {
     this.#tick();
     return await this.startRpc();
   }
 
+  /** Stops both and closes everything. */
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = null;
     await this.stopRpc();
   }
 
+  /** Starts the RPC again, on the same ports. */
   async startRpc(): Promise<ClusterUrls> {
     const { host, clock, example } = this.#options;
     const { bank } = this.#context;
@@ -192,8 +169,8 @@ class Cluster implements SimulatedCluster {
     const unixMs = (): number => Math.floor(clock.unixMs());
     this.#socket = attachSocket(ws, { bank, unixMs, faults: () => this.#faults });
     this.#servers = [rpc, ws];
-    const ports = { rpc: await listen(rpc, host, this.#ports.rpc), ws: 0 };
-    this.#ports = { ...ports, ws: await listen(ws, host, this.#ports.ws) };
+    const ports = { rpc: await listening(rpc, host, this.#ports.rpc), ws: 0 };
+    this.#ports = { ...ports, ws: await listening(ws, host, this.#ports.ws) };
     const at = host.includes(":") ? `[${host}]` : host;
     return {
       rpcUrl: `http://${at}:${this.#ports.rpc}`,
@@ -201,6 +178,7 @@ class Cluster implements SimulatedCluster {
     };
   }
 
+  /** Simulates the death of the RPC's process; slots continue. */
   async stopRpc(): Promise<void> {
     this.#socket?.drop();
     this.#socket = null;
@@ -209,6 +187,7 @@ class Cluster implements SimulatedCluster {
     await Promise.all(servers.map(close));
   }
 
+  /** The slot in progress, skipped or not. */
   currentSlot(): number {
     this.#catchUp();
     return this.#context.bank.slot;
@@ -218,12 +197,14 @@ class Cluster implements SimulatedCluster {
     return this.#context.calendar.leaderAt(slot);
   }
 
+  /** A leader received these bytes; `statusOf` and the counters show the result. */
   receive(identity: string, bytes: Uint8Array): void {
     // After a late timer, the old slot's leader must not get transactions of the new slot.
     this.#catchUp();
     this.#context.bank.receive(identity, bytes);
   }
 
+  /** Null for a transaction that has not landed. */
   statusOf(signature: string): Landed | null {
     return this.#context.bank.statusOf(signature);
   }
@@ -236,10 +217,12 @@ class Cluster implements SimulatedCluster {
     return this.#context.ledger.balance(address);
   }
 
+  /** The blockhash of the newest block that has reached a commitment, base58. */
   latestBlockhash(commitment: Commitment = "processed"): string {
     return this.#context.bank.block(commitment).blockhash;
   }
 
+  /** Sets the faults of the RPC and its WebSocket. */
   behave(faults: Partial<ClusterFaults>): void {
     this.#faults = { ...NO_FAULTS, ...faults };
   }
@@ -290,17 +273,6 @@ class Cluster implements SimulatedCluster {
     this.#socket?.blockStarted(this.#startedBlock);
     observer?.blockStarted(this.#startedBlock);
   }
-}
-
-function listen(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port }, () => {
-      server.off("error", reject);
-      // The address of a TCP server is never a path.
-      resolve((server.address() as AddressInfo).port);
-    });
-  });
 }
 
 function close(server: Server): Promise<void> {

@@ -5,16 +5,17 @@
  */
 
 import { rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { controlFromValues } from "../config/load.ts";
 import type { Actor, Result, Store } from "../control/store/contract.ts";
+import { UNRESTRICTED } from "../control/store/key-options.ts";
 import { openStore } from "../control/store/open.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { VERSION } from "../runtime/version.ts";
 import { EXAMPLE_PATH } from "./cluster-http.ts";
+import { freePort } from "./ports.ts";
 import { startPostgres } from "./postgres.ts";
 
 interface Deps {
@@ -82,10 +83,7 @@ export async function openAccounts(deps: Deps, folder: string): Promise<SandboxA
 
 async function firstKey(store: Store): Promise<string> {
   const account = orThrow(await store.accounts.create("sandbox", "Beta", SYSTEM));
-  const options = {
-    ...{ label: "sandbox", expiresAtMs: null, cidrs: [] },
-    ...{ ratePerSecond: null, burst: null },
-  };
+  const options = { ...UNRESTRICTED, label: "sandbox" };
   return orThrow(await store.keys.create(account.id, options, SYSTEM)).token;
 }
 
@@ -104,7 +102,7 @@ export async function startDashboard(
   const { startControl } = await import("../control/control.ts");
   const { TEST_USERS, startProvider } = await import("./provider.ts");
   // The provider accepts one return address, so the port must be known before both start.
-  const port = await freePort(PORT);
+  const port = await freePort(PORT).catch(() => freePort());
   const url = `http://${HOST}:${port}`;
   const redirectUri = `${url}/login/callback`;
   const provider = await startProvider(deps, { port: 0, redirectUri });
@@ -145,21 +143,4 @@ export async function startDashboard(
     await provider.stop();
     throw error;
   }
-}
-
-/** `wanted` if it is free, else any free port. */
-async function freePort(wanted: number): Promise<number> {
-  return (await portIfFree(wanted)) ?? (await portIfFree(0)) ?? wanted;
-}
-
-function portIfFree(port: number): Promise<number | null> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(null));
-    server.listen({ host: HOST, port, exclusive: true }, () => {
-      const address = server.address();
-      const bound = typeof address === "object" && address !== null ? address.port : null;
-      server.close(() => resolve(bound));
-    });
-  });
 }

@@ -45,38 +45,24 @@ export interface FaultProxyOptions {
   readonly host?: string;
 }
 
-export interface FaultProxy {
-  /** @throws Error when the address cannot be bound */
-  start(): Promise<{ readonly address: string }>;
-  stop(): Promise<void>;
-  setFaults(faults: Partial<Faults>): void;
-  readonly counters: Readonly<FaultProxyCounters>;
-}
-
-export interface FaultProxyCounters {
-  passed: number;
-  lost: number;
-  reordered: number;
-  doubled: number;
+export class FaultProxyCounters {
+  passed = 0;
+  lost = 0;
+  reordered = 0;
+  doubled = 0;
   /** Above the bounds on clients or on held datagrams. */
-  refused: number;
+  refused = 0;
 }
 
 export function createFaultProxy(options: FaultProxyOptions): FaultProxy {
-  return new Relay(options);
+  return new FaultProxy(options);
 }
 
 /** One direction through the proxy. */
 type Pass = (bytes: Uint8Array) => void;
 
-class Relay implements FaultProxy {
-  readonly counters: FaultProxyCounters = {
-    passed: 0,
-    lost: 0,
-    reordered: 0,
-    doubled: 0,
-    refused: 0,
-  };
+export class FaultProxy {
+  readonly counters = new FaultProxyCounters();
   readonly #clock: Clock;
   readonly #host: string;
   readonly #target: { readonly host: string; readonly port: number };
@@ -100,6 +86,7 @@ class Relay implements FaultProxy {
     this.#faults = { ...NO_FAULTS, ...faults };
   }
 
+  /** @throws Error when the address cannot be bound */
   async start(): Promise<{ readonly address: string }> {
     const receive = (bytes: Uint8Array, host: string, port: number): void =>
       this.#fromClient(bytes, host, port);

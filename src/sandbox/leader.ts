@@ -111,20 +111,6 @@ export interface TransactionOrigin {
 
 export type OnTransaction = (bytes: Uint8Array, origin: TransactionOrigin) => void;
 
-export interface SimulatedLeader {
-  /** @throws Error when the address cannot be bound */
-  start(): Promise<{ readonly address: string }>;
-  /** Closes every connection with code 1, as Agave does at shutdown. */
-  stop(): Promise<void>;
-  onTransaction(callback: OnTransaction): void;
-  closeAll(code: number, reason: string): void;
-  setBehaviour(behaviour: Partial<LeaderBehaviour>): void;
-  /** "ip:port", valid after the first start. */
-  readonly address: string;
-  readonly connectionCount: number;
-  readonly counters: Readonly<LeaderCounters>;
-}
-
 const CONNECTION_ID_BYTES = 16;
 const TOKEN_MAC_BYTES = 16;
 /** RFC 9000 section 20.1. */
@@ -147,10 +133,10 @@ function serverConfig(identity: Identity, behaviour: LeaderBehaviour): QuicheCon
 }
 
 export function createSimulatedLeader(options: SimulatedLeaderOptions): SimulatedLeader {
-  return new QuicLeader(options);
+  return new SimulatedLeader(options);
 }
 
-class QuicLeader implements SimulatedLeader {
+export class SimulatedLeader {
   readonly counters: LeaderCounters = {
     ...newDatagramCounters(),
     connections: 0,
@@ -202,6 +188,7 @@ class QuicLeader implements SimulatedLeader {
     };
   }
 
+  /** "ip:port", valid after the first start. */
   get address(): string {
     return formatAddress(this.#host, this.#port);
   }
@@ -210,6 +197,7 @@ class QuicLeader implements SimulatedLeader {
     return new Set(this.#connections.values()).size;
   }
 
+  /** @throws Error when the address cannot be bound */
   async start(): Promise<{ readonly address: string }> {
     const receive = (bytes: Uint8Array, host: string, port: number): void =>
       this.#receive(bytes, host, port);
@@ -219,6 +207,7 @@ class QuicLeader implements SimulatedLeader {
     return { address: this.address };
   }
 
+  /** Closes every connection with code 1, as Agave does at shutdown. */
   async stop(): Promise<void> {
     this.closeAll(DROPPED.code, DROPPED.reason);
     this.#timeoutScan?.stop();

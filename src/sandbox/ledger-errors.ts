@@ -2,106 +2,29 @@
  * Translates the virtual machine's errors into those of the network's RPC.
  *
  * litesvm reports an error without fields as its index in an enumeration of its own, whose order is
- * not that of src/cluster/geyser/transaction-error.ts; the names here are in litesvm's order. A
- * transaction with an error either lands, is charged and has an `err` in its status, or stays out
- * of every block; leaders never report which.
+ * not quite that of the network. A transaction with an error either lands, is charged and has an
+ * `err` in its status, or stays out of every block; leaders never report which.
  */
 
-/** `TransactionErrorFieldless` of litesvm, in its order; checked 2026-11. */
-const TRANSACTION_ERRORS = [
-  "AccountInUse",
-  "AccountLoadedTwice",
-  "AccountNotFound",
-  "ProgramAccountNotFound",
-  "InsufficientFundsForFee",
-  "InvalidAccountForFee",
-  "AlreadyProcessed",
-  "BlockhashNotFound",
-  "CallChainTooDeep",
-  "MissingSignatureForFee",
-  "InvalidAccountIndex",
-  "SignatureFailure",
-  "InvalidProgramForExecution",
-  "SanitizeFailure",
-  "ClusterMaintenance",
-  "AccountBorrowOutstanding",
-  "WouldExceedMaxBlockCostLimit",
-  "UnsupportedVersion",
-  "InvalidWritableAccount",
-  "WouldExceedMaxAccountCostLimit",
-  "WouldExceedAccountDataBlockLimit",
-  "TooManyAccountLocks",
-  "AddressLookupTableNotFound",
-  "InvalidAddressLookupTableOwner",
-  "InvalidAddressLookupTableData",
-  "InvalidAddressLookupTableIndex",
-  "InvalidRentPayingAccount",
-  "WouldExceedMaxVoteCostLimit",
-  "WouldExceedAccountDataTotalLimit",
-  "MaxLoadedAccountsDataSizeExceeded",
-  "ResanitizationNeeded",
-  "InvalidLoadedAccountsDataSizeLimit",
-  "UnbalancedTransaction",
-  "ProgramCacheHitMaxLimit",
-  "CommitCancelled",
-] as const;
+import { INSTRUCTION_ERRORS, TRANSACTION_ERRORS } from "../cluster/geyser/transaction-error.ts";
 
-/** `InstructionErrorFieldless` of litesvm, in its order; checked 2026-11. */
-const INSTRUCTION_ERRORS = [
-  "GenericError",
-  "InvalidArgument",
-  "InvalidInstructionData",
-  "InvalidAccountData",
-  "AccountDataTooSmall",
-  "InsufficientFunds",
-  "IncorrectProgramId",
-  "MissingRequiredSignature",
-  "AccountAlreadyInitialized",
-  "UninitializedAccount",
-  "UnbalancedInstruction",
-  "ModifiedProgramId",
-  "ExternalAccountLamportSpend",
-  "ExternalAccountDataModified",
-  "ReadonlyLamportChange",
-  "ReadonlyDataModified",
-  "DuplicateAccountIndex",
-  "ExecutableModified",
-  "RentEpochModified",
-  "NotEnoughAccountKeys",
-  "AccountDataSizeChanged",
-  "AccountNotExecutable",
-  "AccountBorrowFailed",
-  "AccountBorrowOutstanding",
-  "DuplicateAccountOutOfSync",
-  "InvalidError",
-  "ExecutableDataModified",
-  "ExecutableLamportChange",
-  "ExecutableAccountNotRentExempt",
-  "UnsupportedProgramId",
-  "CallDepth",
-  "MissingAccount",
-  "ReentrancyNotAllowed",
-  "MaxSeedLengthExceeded",
-  "InvalidSeeds",
-  "InvalidRealloc",
-  "ComputationalBudgetExceeded",
-  "PrivilegeEscalation",
-  "ProgramEnvironmentSetupFailure",
-  "ProgramFailedToComplete",
-  "ProgramFailedToCompile",
-  "Immutable",
-  "IncorrectAuthority",
-  "AccountNotRentExempt",
-  "InvalidAccountOwner",
-  "ArithmeticOverflow",
-  "UnsupportedSysvar",
-  "IllegalOwner",
-  "MaxAccountsDataAllocationsExceeded",
-  "MaxAccountsExceeded",
-  "MaxInstructionTraceLengthExceeded",
-  "BuiltinProgramsMustConsumeComputeUnits",
+/** Errors with fields, for which litesvm has objects instead of an index. */
+const WITH_FIELDS: ReadonlySet<string> = new Set([
+  "InstructionError",
+  "DuplicateInstruction",
+  "InsufficientFundsForRent",
+  "ProgramExecutionTemporarilyRestricted",
+  "Custom",
   "BorshIoError",
-] as const;
+]);
+const isFieldless = (name: string): boolean => !WITH_FIELDS.has(name);
+
+/** `TransactionErrorFieldless` of litesvm 1.5, in which two errors are the other way round. */
+const FIELDLESS = TRANSACTION_ERRORS.filter(isFieldless);
+const OTHER_ORDER = ["ResanitizationNeeded", "InvalidLoadedAccountsDataSizeLimit"];
+FIELDLESS.splice(FIELDLESS.indexOf("InvalidLoadedAccountsDataSizeLimit"), 2, ...OTHER_ORDER);
+/** `InstructionErrorFieldless` of litesvm 1.5: an error that lost its field is the last one. */
+const INSTRUCTION_FIELDLESS = [...INSTRUCTION_ERRORS.filter(isFieldless), "BorshIoError"];
 
 /** Errors without fields whose transaction lands and pays its fee (SIMD-0082, 2026-11). */
 const FEE_ONLY: ReadonlySet<string> = new Set([
@@ -129,7 +52,7 @@ type RawError =
 /** A virtual machine error in the RPC's form. */
 export function ledgerError(raw: RawError): LedgerError {
   if (typeof raw === "number") {
-    const name = TRANSACTION_ERRORS[raw] ?? "SanitizeFailure";
+    const name = FIELDLESS[raw] ?? "SanitizeFailure";
     return { err: name, lands: FEE_ONLY.has(name) };
   }
   if ("err" in raw) {
@@ -143,7 +66,7 @@ export function ledgerError(raw: RawError): LedgerError {
 }
 
 function instructionError(raw: number | object): RpcError {
-  if (typeof raw === "number") return INSTRUCTION_ERRORS[raw] ?? "GenericError";
+  if (typeof raw === "number") return INSTRUCTION_FIELDLESS[raw] ?? "GenericError";
   if ("code" in raw) return { Custom: raw.code };
   return "BorshIoError";
 }

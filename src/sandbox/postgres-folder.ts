@@ -15,7 +15,7 @@ import { randomBytes } from "node:crypto";
 import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, sleep } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { isAlive, ownIdentity, parseIdentity } from "../runtime/process-identity.ts";
 import type { RunAs } from "./postgres-binaries.ts";
@@ -125,7 +125,7 @@ export async function waitFor(
   for (let waited = 0; ; waited += POLL_MS) {
     if (condition()) return true;
     if (waited >= msMax) return false;
-    await new Promise<void>((resolve) => void clock.after(POLL_MS, resolve));
+    await sleep(clock, POLL_MS);
   }
 }
 

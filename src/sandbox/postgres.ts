@@ -13,11 +13,10 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { createDatabase, type Database } from "../accounts/database/database.ts";
-import { type Clock, holdProcess } from "../core/clock.ts";
+import { type Clock, holdProcess, sleep } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import {
@@ -28,6 +27,7 @@ import {
   POSTGRES_START_MS_MAX,
   POSTGRES_STOP_MS_MAX,
 } from "./limits.ts";
+import { freePort } from "./ports.ts";
 import {
   type Binaries,
   chooseUser,
@@ -206,7 +206,7 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
         return;
       }
       log.error(failed, "the embedded Postgres does not start");
-      await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
+      await sleep(clock, waitMs);
     }
   }
 
@@ -321,16 +321,6 @@ async function login(
   }
   await database.query(`alter role ${user} login password '${password}'`);
   await database.query(`grant ${role} to ${user}`);
-}
-
-async function freePort(): Promise<number> {
-  return await new Promise((resolve, reject) => {
-    const server = createServer().once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address ? address.port : 0));
-    });
-  });
 }
 
 function lastWords(folder: Folder): string {

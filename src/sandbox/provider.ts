@@ -7,11 +7,11 @@
  */
 
 import { generateKeyPair, type JsonWebKey, randomBytes } from "node:crypto";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { Provider } from "oidc-provider";
 import type { Log } from "../core/log.ts";
+import { listening } from "./ports.ts";
 import { createProviderStore } from "./provider-store.ts";
 
 export interface TestUser {
@@ -50,7 +50,7 @@ export async function startProvider(
   { port, redirectUri }: ProviderOptions,
 ): Promise<SandboxProvider> {
   const server = createServer();
-  const issuer = `http://${HOST}:${await listening(server, port)}`;
+  const issuer = `http://${HOST}:${await listening(server, HOST, port)}`;
   const clientSecret = randomBytes(32).toString("base64url");
   const provider = new Provider(issuer, await settings(clientSecret, redirectUri));
   provider.on("server_error", (_, error) => log.error({ err: error }, "the provider failed"));
@@ -211,15 +211,4 @@ function documentOf(body: string): string {
     "</style></head><body><main>" +
     `${body}</main></body></html>`
   );
-}
-
-function listening(server: Server, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host: HOST, port, exclusive: true }, () => {
-      server.off("error", reject);
-      // The address of a listening TCP server has this form.
-      resolve((server.address() as AddressInfo).port);
-    });
-  });
 }

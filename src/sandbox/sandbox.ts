@@ -11,7 +11,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generateToken } from "../accounts/keys/format.ts";
 import { configFromValues } from "../config/load.ts";
-import { type Clock, NS_PER_MS, systemClock } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, sleep, systemClock } from "../core/clock.ts";
 import { decodeBase58, encodeBase64, encodeKey } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -292,7 +292,7 @@ async function untilReady(clock: Clock, edge: Edge): Promise<void> {
       const why = failing.map(({ name, detail }) => `${name}: ${detail}`).join("; ");
       throw new SetupError(`the edge did not become ready in ${READY_MS} ms: ${why}`);
     }
-    await new Promise<void>((resolve) => void clock.after(READY_POLL_MS, resolve));
+    await sleep(clock, READY_POLL_MS);
   }
 }
 

@@ -1,12 +1,9 @@
 import { describe, expect, it } from "vitest";
-import {
-  describeEffective,
-  describeKeys,
-  describeKeysMarkdown,
-} from "../../src/config/describe.ts";
+import { describeEffective, describeKeys } from "../../src/config/describe.ts";
 import { resolveConfig } from "../../src/config/resolve.ts";
 import { KEY_PATHS } from "../../src/config/table.ts";
 import { parseToml } from "../../src/runtime/toml.ts";
+import { describeKeysMarkdown } from "../support/docs.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 

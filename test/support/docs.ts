@@ -3,7 +3,7 @@
  * `<!-- generated: NAME -->` and `<!-- end -->`. `npm run docs` writes them, a test compares them.
  */
 
-import { describeKeysMarkdown } from "../../src/config/describe.ts";
+import { KEY_PATHS, KEYS } from "../../src/config/table.ts";
 import { CONTROL_REJECTIONS, DELIVERY_REASONS, REJECTIONS } from "../../src/core/errors.ts";
 import { CONTROL_METRICS } from "../../src/telemetry/control-metric-table.ts";
 import type { MetricRow } from "../../src/telemetry/metric-rows.ts";
@@ -79,4 +79,20 @@ function metrics(table: readonly MetricRow[]): string {
     return `| \`${name}\` | ${kind} | ${list} | ${help.replace(/\.$/, "")} |`;
   });
   return ["| metric | kind | labels | meaning |", "|---|---|---|---|", ...rows].join("\n");
+}
+
+/** The rows of the table in docs/configuration.md. */
+export function describeKeysMarkdown(): string {
+  const rows = KEY_PATHS.map((path) => {
+    const { kind, description } = KEYS[path];
+    const values = kind.bounds === "" ? kind.name : `${kind.name}: ${kind.bounds}`;
+    return `| \`${path}\` | ${defaultText(path)} | ${values} | ${description} |`;
+  });
+  return ["| key | default | values | meaning |", "|---|---|---|---|", ...rows].join("\n");
+}
+
+function defaultText(path: (typeof KEY_PATHS)[number]): string {
+  const { fallback, neededBy } = KEYS[path];
+  if (fallback !== null) return `\`${JSON.stringify(fallback)}\``;
+  return neededBy === null ? "–" : `needed by \`${neededBy}\``;
 }

@@ -14,8 +14,7 @@
  * Hot path: `tryCharge` is one look-up and a few additions.
  */
 
-import type { Clock, Timer } from "../../core/clock.ts";
-import { NS_PER_MS, NS_PER_US } from "../../core/clock.ts";
+import { type Clock, NS_PER_MS, NS_PER_US, sleep, type Timer } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { Plan } from "../keys/key.ts";
 import {
@@ -192,15 +191,13 @@ export function createGlobalLimits(
     const chosen = due(clock.nowNs());
     const sends: Promise<boolean>[] = [];
     for (let first = 0; first < chosen.length; first += GLOBAL_LIMITS_SENT_PER_SLICE) {
-      if (first > 0) await nextTurn();
+      if (first > 0) await sleep(clock, 0);
       if (counters.connected === 0) break;
       sends.push(send(chosen.slice(first, first + GLOBAL_LIMITS_SENT_PER_SLICE)));
     }
     const isSent = (await Promise.all(sends)).every((isSent) => isSent);
     if (isSent && sends.length > 0) counters.rounds += 1;
   }
-
-  const nextTurn = (): Promise<void> => new Promise((resolve) => void clock.after(0, resolve));
 
   /** Returns whether the store responded. */
   async function send(chosen: readonly (readonly [string, Bucket])[]): Promise<boolean> {

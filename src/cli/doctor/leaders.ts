@@ -4,7 +4,7 @@
  */
 
 import type { Config } from "../../config/config.ts";
-import { type Clock, NS_PER_MS } from "../../core/clock.ts";
+import { type Clock, NS_PER_MS, sleep } from "../../core/clock.ts";
 import { encodeBase58 } from "../../core/encoding.ts";
 import { loadOptionalModules } from "../../edge/optional-modules.ts";
 import { transportOf } from "../../engine/transport.ts";
@@ -110,7 +110,7 @@ async function handshake(
     ended === null &&
     passedMs() < DOCTOR_RESPONSE_MS_MAX
   ) {
-    await new Promise<void>((resolve) => void clock.after(POLL_MS, resolve));
+    await sleep(clock, POLL_MS);
     transport.flushEvents?.();
   }
   const name = `${identity} at ${address}`;

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import type { Config, ControlConfig } from "../../config/config.ts";
-import { type Clock, NS_PER_MS } from "../../core/clock.ts";
+import { type Clock, NS_PER_MS, sleep } from "../../core/clock.ts";
 import { DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
 
@@ -93,7 +93,7 @@ async function firstAnswer<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
       return await ask();
     } catch (cause) {
       if (clock.nowNs() >= deadlineNs) throw cause;
-      await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
+      await sleep(clock, RETRY_MS);
     }
   }
 }

@@ -7,6 +7,7 @@
 
 import { ApiError } from "../api-error.ts";
 import type { FreshKey, KeyOptions, KeyRecord, Store } from "../store/contract.ts";
+import { UNRESTRICTED } from "../store/key-options.ts";
 import { type Route, route } from "../web/route.ts";
 import { givenTime, id, iso, isoOrNull, label, time, z } from "../web/schema.ts";
 import { valueOrThrow } from "./store-result.ts";
@@ -69,7 +70,7 @@ export function keyRoutes({ keys }: Pick<Store, "keys">): readonly Route[] {
       { body: makeShape, response: freshShape, status: 201, limit: "change", recentLogin: true },
       async ({ caller, body }) => {
         const { account, actor } = caller;
-        const options = { ...NO_LIMITS, ...changeOf(body), label: body.label };
+        const options = { ...UNRESTRICTED, ...changeOf(body), label: body.label };
         return freshOf(valueOrThrow(await keys.create(account.id, options, actor)));
       },
     ),
@@ -201,20 +202,13 @@ function publicKeyRoutes(keys: Store["keys"]): readonly Route[] {
       },
       async ({ caller: { account, actor }, body }) => {
         const { challenge_id: challengeId, signature, ...rest } = body;
-        const options = { ...NO_LIMITS, ...changeOf(rest), label: body.label };
+        const options = { ...UNRESTRICTED, ...changeOf(rest), label: body.label };
         const proof = { challengeId, signature };
         return { key: keyOf(valueOrThrow(await keys.register(account.id, proof, options, actor))) };
       },
     ),
   ];
 }
-
-const NO_LIMITS: Omit<KeyOptions, "label"> = {
-  expiresAtMs: null,
-  cidrs: [],
-  ratePerSecond: null,
-  burst: null,
-};
 
 function changeOf(body: z.output<typeof changeShape>): Partial<KeyOptions> {
   const { label: text, expires_at, allowed_addresses, rate_per_second, burst } = body;

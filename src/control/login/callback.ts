@@ -8,7 +8,7 @@ import type { Login } from "./login.ts";
 
 export function createCallback(
   login: Login,
-  { sessionMaxMs }: { readonly sessionMaxMs: number },
+  { sessionMsMax }: { readonly sessionMsMax: number },
 ): (call: Call<null, null, null>, query: string) => Promise<string> {
   return async (call, query) => {
     const end = await login.finish({
@@ -20,7 +20,7 @@ export function createCallback(
       userAgent: call.userAgent,
     });
     if (end.kind === "out") return `/?login_error=${end.reason}`;
-    call.setCookie("session", end.secret, sessionMaxMs);
+    call.setCookie("session", end.secret, sessionMsMax);
     return end.returnTo;
   };
 }

@@ -68,30 +68,16 @@ export type Finished =
   /** `detail` is for the log. */
   | { readonly kind: "failed" | "unavailable"; readonly detail: unknown };
 
-export interface Oidc {
-  readonly counters: { discovered: number; discoveryFailed: number };
-  /** Whether the provider was discovered; it may still be unreachable now. */
-  available(): boolean;
-  /** Where to send the browser, and the state to keep; null while the provider is unreachable. */
-  startLogin(fresh: boolean): Promise<{ readonly url: string; readonly attempt: Attempt } | null>;
-  /** `query` is the query of the redirect, with its `?`. Never rejects. */
-  finish(query: string, attempt: Attempt, fresh: boolean): Promise<Finished>;
-  /** The provider's logout page; null if unavailable. */
-  endUrl(): string | null;
-  start(): void;
-  stop(): void;
-}
-
 interface OidcDeps {
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export function createOidc(deps: OidcDeps, options: OidcOptions): Oidc {
-  return new Relying(deps, options);
+  return new Oidc(deps, options);
 }
 
-class Relying implements Oidc {
+export class Oidc {
   readonly counters = { discovered: 0, discoveryFailed: 0 };
   readonly #clock: Clock;
   readonly #log: Log;
@@ -109,6 +95,7 @@ class Relying implements Oidc {
     this.#options = options;
   }
 
+  /** Whether the provider was discovered; it may still be unreachable now. */
   available(): boolean {
     return this.#known !== null;
   }
@@ -122,6 +109,7 @@ class Relying implements Oidc {
     this.#timer?.cancel();
   }
 
+  /** Where to send the browser, and the state to keep; null while the provider is unreachable. */
   async startLogin(fresh: boolean) {
     // A user is waiting at the login page: retry now instead of waiting for the back-off.
     const idleMs = this.#clock.nowNs() / NS_PER_MS - this.#askedAtMs;
@@ -146,6 +134,7 @@ class Relying implements Oidc {
     return { url: url.href, attempt };
   }
 
+  /** `query` is the query of the redirect, with its `?`. Never rejects. */
   async finish(query: string, attempt: Attempt, fresh: boolean): Promise<Finished> {
     if (this.#known === null) return { kind: "unavailable", detail: "not discovered" };
     const provider = this.#afresh(this.#known);
@@ -181,6 +170,7 @@ class Relying implements Oidc {
     }
   }
 
+  /** The provider's logout page; null if unavailable. */
   endUrl(): string | null {
     if (this.#known?.serverMetadata().end_session_endpoint === undefined) return null;
     // No ID token is kept as a hint: the provider asks the user instead.

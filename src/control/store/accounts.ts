@@ -17,6 +17,7 @@ import type {
   Registration,
   Result,
 } from "./contract.ts";
+import { UNRESTRICTED } from "./key-options.ts";
 import { createKey, type KeyStoreOptions } from "./keys.ts";
 import {
   ACCOUNT_COLUMNS,
@@ -260,13 +261,7 @@ function isRefusal(value: unknown): value is ReturnType<typeof refused> {
 
 const NO_ADMIN_LEFT = refused("last_admin", "there would be no admin left");
 const FIRST_PLAN = "Beta";
-const FIRST_KEY = {
-  label: "First key",
-  expiresAtMs: null,
-  cidrs: [],
-  ratePerSecond: null,
-  burst: null,
-} as const;
+const FIRST_KEY = { ...UNRESTRICTED, label: "First key" };
 /** Lock seeds; arbitrary but distinct. */
 const LOCK_SPACE = 0x74_64_69_64;
 const ADMIN_LOCK = 0x74_64_61_64;

@@ -8,6 +8,14 @@ import { KEY_CIDRS_MAX, KEY_LIFE_MS_MAX } from "../limits.ts";
 import type { KeyOptions, PlanRecord, Result } from "./contract.ts";
 import { checkText, ok, refused } from "./records.ts";
 
+/** Of a key that the plan alone limits. */
+export const UNRESTRICTED = {
+  expiresAtMs: null,
+  cidrs: [],
+  ratePerSecond: null,
+  burst: null,
+} as const satisfies Omit<KeyOptions, "label">;
+
 /** The normalized options; a rejection names the first invalid one. */
 export function checkOptions(
   options: KeyOptions,
