@@ -170,8 +170,9 @@ function watchMemory(pid: number): { stop(): readonly number[] } {
 }
 
 function beginAndEnd(samplesMb: readonly number[]): string {
-  const most = (part: readonly number[]) => megabytes(part.length === 0 ? null : Math.max(...part));
-  return `${most(samplesMb.slice(0, MEMORY_SAMPLES))} and ${most(samplesMb.slice(-MEMORY_SAMPLES))}`;
+  const ends = [samplesMb.slice(0, MEMORY_SAMPLES), samplesMb.slice(-MEMORY_SAMPLES)];
+  const most = ends.map((end) => megabytes(end.length === 0 ? null : Math.max(...end)));
+  return most.join(" and ");
 }
 
 function micros({ from_due_us: { p99 } }: Pick<Turn, "from_due_us">): string {
