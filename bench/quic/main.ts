@@ -130,9 +130,10 @@ async function withstandHandshakes(
 ): Promise<void> {
   const rate = options.rates[0] ?? WARM_UP_RATE;
   const groups = [groupOf(accounts, rate, options)];
-  const quiet = await takeTurn(stage, "quic", groups, options.seconds);
   const { quicAddress, edgePid } = stage;
-  const beforeMb = rssMb(edgePid);
+  const quietMemory = watchMemory(edgePid);
+  const quiet = await takeTurn(stage, "quic", groups, options.seconds);
+  const quietMb = quietMemory.stop();
   const turn = takeTurn(stage, "quic", groups, options.seconds);
   await untilAccepted(stage);
   const flood = stage.startTool(
@@ -143,7 +144,7 @@ async function withstandHandshakes(
   );
   const memory = watchMemory(edgePid);
   const flooded = await turn;
-  const samplesMb = memory.stop();
+  const floodedMb = memory.stop();
   const [begun, proved] = (await flood.line()).split(" ");
   const times = flooded.from_due_us.p99 / quiet.from_due_us.p99;
   console.log(
@@ -151,9 +152,8 @@ async function withstandHandshakes(
       `address when asked. A client at ${rate}/s: p99 ${micros(quiet)} before, ` +
       `${micros(flooded)} meanwhile (${times.toFixed(2)} times), ` +
       `${flooded.groups[0]?.missing} of ${flooded.count} missing. ` +
-      `The edge's memory: ${megabytes(beforeMb)} before; at most ` +
-      `${megabytes(mostOf(samplesMb.slice(0, MEMORY_SAMPLES)))} in the first ` +
-      `${MEMORY_SAMPLES} s, ${megabytes(mostOf(samplesMb.slice(-MEMORY_SAMPLES)))} in the last.`,
+      `The edge's memory, at most in the first and in the last ${MEMORY_SAMPLES} s: ` +
+      `${beginAndEnd(quietMb)} before, ${beginAndEnd(floodedMb)} meanwhile.`,
   );
 }
 
@@ -169,8 +169,10 @@ function watchMemory(pid: number): { stop(): readonly number[] } {
   };
 }
 
-function mostOf(values: readonly number[]): number | null {
-  return values.length === 0 ? null : Math.max(...values);
+function beginAndEnd(samplesMb: readonly number[]): string {
+  const ends = [samplesMb.slice(0, MEMORY_SAMPLES), samplesMb.slice(-MEMORY_SAMPLES)];
+  const most = ends.map((end) => megabytes(end.length === 0 ? null : Math.max(...end)));
+  return most.join(" and ");
 }
 
 function micros({ from_due_us: { p99 } }: Pick<Turn, "from_due_us">): string {
