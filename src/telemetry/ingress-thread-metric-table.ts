@@ -12,7 +12,7 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_ingress_requests_proxied_total",
     [],
     "Requests that an ingress thread proxied to the main thread: reads, requests of more than " +
-      "16 KiB, and submissions with an unusual head or key.",
+      "16 KiB without a valid key, and submissions with an unusual head or key.",
   ),
   counter(
     "touchdown_ingress_rejection_records_dropped_total",

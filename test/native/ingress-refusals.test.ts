@@ -245,6 +245,21 @@ describe.skipIf(native === null)("a refusal by an ingress thread", () => {
     },
   );
 
+  it("of a batch of more than 16 KiB is its own, and as the main thread's", async () => {
+    const before = await proxied();
+    const bodies = [
+      `[${Array.from({ length: 16 }, () => callOf(tipped().bytes)).join()}]`.padEnd(17_000),
+      `[${Array.from({ length: 16 }, () => callOf(damaged())).join()}]`.padEnd(131_072),
+      `[${callOf(tipped().bytes)}`.padEnd(20_000),
+      `[${"[".repeat(100_000)}`,
+    ];
+    for (const body of bodies) {
+      const [expected, response] = await both(RPC_PATH, body);
+      expect(response).toBe(expected);
+    }
+    expect(await proxied()).toBe(before);
+  });
+
   it("comes from the main thread for methods that only that one answers", async () => {
     for (const method of ["getTipAccounts", "getVersion", "rpc.discover"]) {
       const body = `{"jsonrpc":"2.0","id":1,"method":"${method}"}`;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Responses leave in request order, because the next request is parsed only after the response
-//! before it is written. This also bounds the memory of a client: one buffer of received bytes, one
-//! response, and one buffer on its way to the upstream server.
+//! before it is written. This also bounds the memory of a client: one buffer of received bytes or
+//! one large submission, one response, and one buffer on its way to the upstream server.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use crate::http::connection_limits::AddressPermit;
 use crate::http::deadline::{Part, ReadClock, is_past};
 use crate::http::dispatch::{Dispatched, Drain, dispatch};
 use crate::http::handler::{ClientCloseReason, HandshakeResult, RequestHandler};
+use crate::http::large_request::LargeRequest;
 use crate::http::permits::Permits;
 use crate::http::preamble::preamble_size;
 use crate::http::proxy::{
@@ -105,6 +106,8 @@ pub(crate) struct ConnectionContext<'a, H> {
     pub(crate) is_retiring: bool,
     /// Permits for upstream connections.
     pub(crate) upstream_permits: &'a Permits,
+    /// Permits for submissions that are larger than `scratch`.
+    pub(crate) large_permits: &'a Permits,
     /// Permits for uploads: proxied requests whose body is incomplete and whose key is unknown.
     pub(crate) upload_permits: &'a Permits,
 }
@@ -128,6 +131,8 @@ pub(crate) struct Client {
     _address_permit: AddressPermit,
     /// Received bytes that are not parsed yet, or of an incomplete request.
     input: Vec<u8>,
+    /// The submission that is being received, if it is larger than the read buffer.
+    large: Option<Box<LargeRequest>>,
     /// The request that is being proxied.
     proxied: Option<ProxiedRequest>,
     /// The pooled upstream connection while no request is proxied, and since when it is idle.
@@ -171,6 +176,7 @@ impl Client {
             from: accepted.from,
             _address_permit: accepted.address_permit,
             input: Vec::new(),
+            large: None,
             proxied: None,
             idle_upstream: None,
             idle_since_ns: 0,
@@ -334,34 +340,14 @@ impl Client {
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         self.check_idle_upstream(cx.scratch);
-        let held = self.input.len();
-        if let Some(start) = cx.scratch.get_mut(..held) {
-            start.copy_from_slice(&self.input);
-        }
-        let read_result = self.socket.read(cx.scratch.get_mut(held..).unwrap_or_default());
-        let count = match read_result {
-            ReadResult::Data(count) => {
-                self.seen_ns = cx.now_ns;
-                count
-            }
-            ReadResult::WouldBlock | ReadResult::Eof => 0,
+        // Apart from the context, while that is used to serve its bytes.
+        let scratch = std::mem::take(&mut cx.scratch);
+        let served = match self.large.take() {
+            Some(large) => self.receive_large(large, cx),
+            None => self.receive(scratch, cx),
         };
-        let size = held + count;
-        let (done, next) = self.serve_all(size, cx)?;
-        if done > 0 {
-            // Whatever is pending now belongs to another request.
-            self.reading.set(Part::None, cx.now_ns);
-        }
-        let part = if let ParseOutcome::Pending(part) = next { part } else { Part::None };
-        self.reading.set(part, cx.now_ns);
-        let rest = cx.scratch.get(done..size).unwrap_or_default();
-        self.input.clear();
-        if rest.is_empty() {
-            // An idle connection holds no memory.
-            self.input = Vec::new();
-        } else {
-            self.input.extend_from_slice(rest);
-        }
+        cx.scratch = scratch;
+        let (read_result, next) = served?;
         match next {
             ParseOutcome::Proxy { framing, is_upload } => self.start_proxy(framing, is_upload, cx),
             ParseOutcome::Ready if self.socket.unwritten() == 0 => Ok(Progress::Ready),
@@ -373,21 +359,81 @@ impl Client {
         }
     }
 
-    /// Serves the requests in the first `size` bytes of `scratch`; returns how many bytes were
-    /// consumed and what follows.
+    /// Reads once, and serves the requests that are complete.
+    fn receive<H: RequestHandler>(
+        &mut self,
+        scratch: &mut [u8],
+        cx: &mut ConnectionContext<'_, H>,
+    ) -> Result<(ReadResult, ParseOutcome), Disconnected> {
+        let held = self.input.len();
+        if let Some(start) = scratch.get_mut(..held) {
+            start.copy_from_slice(&self.input);
+        }
+        let read_result = self.socket.read(scratch.get_mut(held..).unwrap_or_default());
+        let count = match read_result {
+            ReadResult::Data(count) => {
+                self.seen_ns = cx.now_ns;
+                count
+            }
+            ReadResult::WouldBlock | ReadResult::Eof => 0,
+        };
+        let bytes = scratch.get(..held + count).unwrap_or_default();
+        let (done, next) = self.serve_all(bytes, cx)?;
+        if done > 0 {
+            // Whatever is pending now belongs to another request.
+            self.reading.set(Part::None, cx.now_ns);
+        }
+        let part = if let ParseOutcome::Pending(part) = next { part } else { Part::None };
+        self.reading.set(part, cx.now_ns);
+        let rest = bytes.get(done..).unwrap_or_default();
+        self.input.clear();
+        if rest.is_empty() {
+            // An idle connection holds no memory.
+            self.input = Vec::new();
+        } else {
+            self.input.extend_from_slice(rest);
+        }
+        Ok((read_result, next))
+    }
+
+    /// The same for the rest of a large submission.
+    fn receive_large<H: RequestHandler>(
+        &mut self,
+        mut large: Box<LargeRequest>,
+        cx: &mut ConnectionContext<'_, H>,
+    ) -> Result<(ReadResult, ParseOutcome), Disconnected> {
+        let read_result = large.read(&mut self.socket);
+        if matches!(read_result, ReadResult::Data(_)) {
+            self.seen_ns = cx.now_ns;
+            self.reading.set(Part::Body, cx.now_ns);
+        }
+        let Some(bytes) = large.whole() else {
+            self.large = Some(large);
+            return Ok((read_result, ParseOutcome::Pending(self.reading.part())));
+        };
+        self.reading.set(Part::None, cx.now_ns);
+        let (_, mut next) = self.serve_all(bytes, cx)?;
+        if let ParseOutcome::Proxy { framing, .. } = &mut next {
+            framing.large_permit = Some(large.into_permit());
+        }
+        Ok((read_result, next))
+    }
+
+    /// Serves the requests that these bytes start with; returns how many bytes were consumed and
+    /// what follows.
     fn serve_all<H: RequestHandler>(
         &mut self,
-        size: usize,
+        bytes: &[u8],
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<(usize, ParseOutcome), Disconnected> {
-        let ConnectionContext { handler, scratch, out, is_drain_announced, is_draining, .. } = cx;
+        let size = bytes.len();
+        let ConnectionContext { handler, out, is_drain_announced, is_draining, .. } = cx;
         let forwarded = |meta| ForwardedHeader {
             name: cx.forwarded_header_name,
             from: self.from,
             ingress_thread: cx.ingress_thread,
             meta,
         };
-        let bytes = scratch.get(..size).unwrap_or_default();
         let mut done = 0;
         for _ in 0..REQUESTS_PER_TURN {
             let rest = bytes.get(done..).unwrap_or_default();
@@ -420,7 +466,8 @@ impl Client {
                 (false, false) => Drain::None,
             };
             let dispatched = dispatch(*handler, &head, rest, self.from, drain, out);
-            self.body_started &= matches!(dispatched, Dispatched::Pending(_));
+            self.body_started &=
+                matches!(dispatched, Dispatched::Pending(_) | Dispatched::Large(_));
             match dispatched {
                 Dispatched::Answered => {
                     done += head.size + head.body_size;
@@ -439,6 +486,19 @@ impl Client {
                     }
                 }
                 Dispatched::Pending(part) => return Ok((done, ParseOutcome::Pending(part))),
+                Dispatched::Large(total) => {
+                    let Some(permit) = cx.large_permits.try_acquire(self.from) else {
+                        handler.proxy_rejected(None);
+                        write_overloaded(out, head.form, "null", OVERLOADED);
+                        self.socket.send(out).map_err(|_| Disconnected)?;
+                        self.closes = true;
+                        return Ok((size, ParseOutcome::Ready));
+                    };
+                    self.large = Some(Box::new(LargeRequest::new(rest, total, permit)));
+                    let has_started = rest.len() > head.size;
+                    let part = if has_started { Part::Body } else { Part::BodyStart };
+                    return Ok((size, ParseOutcome::Pending(part)));
+                }
                 Dispatched::Proxy { meta, is_upload } => {
                     let (count, framing) = forwarded(meta).write(&head, rest, out);
                     return Ok((done + count, ParseOutcome::Proxy { framing, is_upload }));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::http::dispatch::REQUEST_BYTES_MAX;
 use crate::http::handler::UnhandledReason;
+use crate::http::large_request::LARGE_REQUESTS_PER_ADDRESS;
 use crate::http::test_server::{IDLE_TIMEOUT_S, TestClient, TestServer, TestUpstream, get, post};
 
 #[test]
@@ -97,7 +98,7 @@ fn request_split_at_any_byte_is_answered() {
 }
 
 #[test]
-fn requests_above_the_size_limit_are_proxied() {
+fn submissions_with_a_known_key_are_answered_up_to_the_largest_body_and_proxied_above() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -107,12 +108,83 @@ fn requests_above_the_size_limit_are_proxied() {
     client.send_text(&most);
     assert_eq!(client.receive().len(), size);
     assert_eq!(server.proxied(), vec![]);
-    client.send_text(&post("known", &"x".repeat(size + 1)));
-    assert!(client.receive().ends_with(&format!("+{}", size + 1)));
-    assert_eq!(server.proxied(), vec![UnhandledReason::Large]);
+    let call = |token: &str, size| post(token, &"x".repeat(size)).replace("RawT", "T");
+    for text in [
+        post("known", &"x".repeat(size + 1)),
+        post("known", &"x".repeat(16 * 1024)),
+        call("known", 128 * 1024),
+    ] {
+        client.send_text(&text);
+        let (_, body) = text.split_once("\r\n\r\n").unwrap();
+        assert_eq!(client.receive(), body);
+    }
+    assert_eq!((server.handled(), server.proxied()), (4, vec![]));
+    for text in [
+        post("known", &"x".repeat(16 * 1024 + 1)),
+        call("known", 128 * 1024 + 1),
+        call("other", 20_000),
+    ] {
+        client.send_text(&text);
+        assert!(client.receive().contains(" HTTP/1.1 +"));
+    }
+    assert_eq!(server.proxied(), vec![UnhandledReason::Large; 3]);
     // The connection stays usable.
     client.send_text(&post("known", "hello"));
     assert_eq!(client.receive(), "hello");
+}
+
+#[test]
+fn large_submission_arrives_in_pieces_and_what_follows_it_is_served_next() {
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut client = TestClient::to(address);
+    let body: String = (0..30_000).map(|number| char::from(b'a' + (number % 23) as u8)).collect();
+    let text = format!("{}{}", post("known", &body).replace("RawT", "T"), post("known", "next"));
+    let head = text.len() - body.len() - post("known", "next").len();
+    for at in [head, head + 1, 16 * 1024, 16 * 1024 + 1, 20_000, text.len() - 30] {
+        let (start, end) = text.split_at(at);
+        client.send_text(start);
+        server.run_turns();
+        assert_eq!(server.log.lock().unwrap().bodies_pending, usize::from(at < text.len() - 200));
+        client.send_text(end);
+        assert_eq!((client.receive(), client.receive()), (body.clone(), "next".into()));
+    }
+    // Left to the main thread, once it is complete.
+    let proxied = format!("proxy{body}");
+    client.send_text(&post("known", &proxied).replace("RawT", "T"));
+    assert!(client.receive().ends_with(&format!(" +{}", proxied.len())));
+    assert_eq!(upstream.next().body, proxied.as_bytes());
+    assert_eq!(server.proxied(), vec![]);
+}
+
+#[test]
+fn large_submissions_are_bounded_and_refused_at_the_bound() {
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let text = post("known", &"x".repeat(20_000)).replace("RawT", "T");
+    let (start, end) = text.split_at(18_000);
+    let mut clients: Vec<_> =
+        (0..LARGE_REQUESTS_PER_ADDRESS).map(|_| TestClient::to(address)).collect();
+    for client in &mut clients {
+        client.send_text(start);
+    }
+    server.run_turns();
+    let mut further = TestClient::to(address);
+    further.send_text(start);
+    let refused = String::from_utf8(further.receive_all()).unwrap();
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    assert!(refused.contains(r#""reason":"overloaded""#) && refused.ends_with(r#""id":null}"#));
+    assert_eq!(server.log.lock().unwrap().rejected_proxies, 1);
+    let mut other = TestClient::from(std::net::Ipv4Addr::new(127, 0, 0, 2), address);
+    other.send_text(&text);
+    assert_eq!(other.receive().len(), 20_000);
+    for client in &mut clients {
+        client.send_text(end);
+        assert_eq!(client.receive().len(), 20_000);
+    }
+    let mut next = TestClient::to(address);
+    next.send_text(&text);
+    assert_eq!(next.receive().len(), 20_000);
 }
 
 #[test]

@@ -12,10 +12,14 @@ use crate::http::json_rpc::read_health;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
 use crate::http::response::insert_query_warning;
 
-/// Largest request, head and body, that may be answered here; also the size of the read buffer. A
-/// request up to this size is proxied only once it is complete, unless the client waits for the
-/// upstream server's `100 Continue`.
+/// The size of the read buffer. A request up to this size, head and body, is proxied only once it is
+/// complete, unless the client waits for the upstream server's `100 Continue`. A larger one is
+/// answered here if it is a submission with a valid key.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024;
+/// Largest body of a transaction: `RAW_BODY_BYTES_MAX` of `src/http/limits.ts`.
+const RAW_BODY_BYTES_MAX: usize = 16 * 1024;
+/// Largest body of JSON-RPC calls: `RPC_BODY_BYTES_MAX` of `src/http/limits.ts`.
+const RPC_BODY_BYTES_MAX: usize = 128 * 1024;
 
 /// What happens with a request whose head is complete.
 pub(crate) enum Dispatched {
@@ -23,6 +27,8 @@ pub(crate) enum Dispatched {
     Answered,
     /// This part of it is pending.
     Pending(Part),
+    /// Its body is pending, and it has so many bytes: more than the read buffer.
+    Large(usize),
     Proxy {
         meta: ForwardedMeta,
         /// Whether its body arrives while it is proxied, and its key is unknown.
@@ -57,9 +63,13 @@ pub(crate) fn dispatch<H: RequestHandler>(
             let has_started = bytes.len() > head.size;
             return Dispatched::Pending(if has_started { Part::Body } else { Part::BodyStart });
         }
-        let token = head.submission().map(|submission| submission.token);
-        let is_known = !is_draining && token.is_some_and(|token| handler.has_key(token));
-        let reason = if token.is_some() { UnhandledReason::Large } else { UnhandledReason::Other };
+        let submission = head.submission();
+        let is_known = !is_draining && submission.is_some_and(|it| handler.has_key(it.token));
+        if is_known && submission.is_some_and(|it| head.body_size <= bytes_max(it.endpoint)) {
+            return Dispatched::Large(total);
+        }
+        let is_submission = submission.is_some();
+        let reason = if is_submission { UnhandledReason::Large } else { UnhandledReason::Other };
         return proxy(
             handler,
             if is_draining { UnhandledReason::Draining } else { reason },
@@ -91,6 +101,13 @@ pub(crate) fn dispatch<H: RequestHandler>(
             Dispatched::Answered
         }
         Handled::Proxy(meta) => Dispatched::Proxy { meta, is_upload: false },
+    }
+}
+
+fn bytes_max(endpoint: Endpoint) -> usize {
+    match endpoint {
+        Endpoint::Raw | Endpoint::Text => RAW_BODY_BYTES_MAX,
+        Endpoint::JsonRpc => RPC_BODY_BYTES_MAX,
     }
 }
 

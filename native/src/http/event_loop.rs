@@ -19,6 +19,7 @@ use crate::http::connection::{Client, ConnectionContext, Overdue, Progress};
 use crate::http::dispatch::REQUEST_BYTES_MAX;
 use crate::http::handler::{ClientCloseReason, HandshakeResult, RequestHandler};
 use crate::http::idle_list::IdleList;
+use crate::http::large_request::{LARGE_REQUESTS_MAX, LARGE_REQUESTS_PER_ADDRESS};
 use crate::http::listener::{LISTENER, Listener};
 use crate::http::mailbox::{Command, Mailbox, Message, WAKER};
 use crate::http::permits::Permits;
@@ -104,6 +105,7 @@ struct EventLoop<'a, H: RequestHandler> {
     quic: Option<Box<QuicServer>>,
     upstream_permits: Permits,
     upload_permits: Permits,
+    large_permits: Permits,
     handler: &'a mut H,
     mailbox: Mailbox,
     /// By the index in their tokens.
@@ -144,6 +146,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 (options.upstream_connections_max / UPLOADS_DIVISOR).max(1),
                 (options.upstream_connections_per_address / UPLOADS_DIVISOR).max(1),
             ),
+            large_permits: Permits::new(LARGE_REQUESTS_MAX, LARGE_REQUESTS_PER_ADDRESS),
             options,
             listener: None,
             tls: None,
@@ -462,6 +465,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 is_retiring: self.is_retiring,
                 upstream_permits: &self.upstream_permits,
                 upload_permits: &self.upload_permits,
+                large_permits: &self.large_permits,
             };
             let progress = client.run_turn(&mut cx);
             let (is_body_pending, is_idle) = (client.is_body_pending(), client.is_idle());

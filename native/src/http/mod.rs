@@ -32,6 +32,8 @@ pub mod json_rpc;
 #[cfg(feature = "ingress")]
 pub mod json_text;
 #[cfg(feature = "ingress")]
+mod large_request;
+#[cfg(feature = "ingress")]
 pub mod listener;
 #[cfg(feature = "ingress")]
 pub mod mailbox;

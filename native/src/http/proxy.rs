@@ -42,6 +42,8 @@ pub(super) struct ProxyRequestFraming {
     closes: bool,
     /// What is needed to reject it.
     pub(super) rejection: Rejection,
+    /// Of a large submission, whose bytes may wait for the upstream server.
+    pub(super) large_permit: Option<Permit>,
 }
 
 /// What is needed to reject a request that cannot be proxied.
@@ -92,6 +94,7 @@ impl ForwardedHeader<'_> {
             is_head_only: head.is_head_only,
             closes: head.closes,
             rejection,
+            large_permit: None,
         };
         (come, framing)
     }
@@ -139,6 +142,7 @@ pub(super) struct ProxiedRequest {
     upstream: Box<UpstreamConnection>,
     /// Its upload permit, until it has arrived completely.
     upload_permit: Option<Permit>,
+    _large_permit: Option<Permit>,
     left: u64,
     has_started: bool,
     response: ResponseFraming,
@@ -156,15 +160,16 @@ impl ProxiedRequest {
         bytes: &[u8],
         now_ns: u64,
     ) -> Self {
-        let ProxyRequestFraming { left, has_started, is_head_only, closes, rejection } = framing;
+        let ProxyRequestFraming { left, has_started, is_head_only, closes, .. } = framing;
         let mut proxied = Self {
             upstream,
             upload_permit,
+            _large_permit: framing.large_permit,
             left,
             has_started,
             response: ResponseFraming::new(is_head_only),
             closes,
-            rejection,
+            rejection: framing.rejection,
             started_ns: now_ns,
         };
         proxied.send(bytes);

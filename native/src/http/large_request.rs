@@ -1,0 +1,45 @@
+//! A submission that is larger than a thread's read buffer, as far as it has arrived.
+
+use crate::http::permits::Permit;
+use crate::http::socket::{BufferedSocket, ReadResult};
+
+/// Most of a thread at the same time: 34 MB.
+pub(crate) const LARGE_REQUESTS_MAX: usize = 256;
+/// Most of clients of one address.
+pub(crate) const LARGE_REQUESTS_PER_ADDRESS: usize = 64;
+
+/// The request.
+#[derive(Debug)]
+pub(super) struct LargeRequest {
+    bytes: Vec<u8>,
+    received: usize,
+    permit: Permit,
+}
+
+impl LargeRequest {
+    /// One of `size` bytes that starts with these.
+    pub(super) fn new(start: &[u8], size: usize, permit: Permit) -> Self {
+        let mut bytes = start.to_vec();
+        bytes.resize(size, 0);
+        Self { bytes, received: start.len(), permit }
+    }
+
+    /// Reads once.
+    pub(super) fn read(&mut self, socket: &mut BufferedSocket) -> ReadResult {
+        let result = socket.read(self.bytes.get_mut(self.received..).unwrap_or_default());
+        if let ReadResult::Data(count) = result {
+            self.received += count;
+        }
+        result
+    }
+
+    /// All of its bytes; None while some are missing.
+    pub(super) fn whole(&self) -> Option<&[u8]> {
+        (self.received == self.bytes.len()).then_some(&self.bytes)
+    }
+
+    /// What counts it, for as long as its bytes are kept elsewhere.
+    pub(super) fn into_permit(self) -> Permit {
+        self.permit
+    }
+}
