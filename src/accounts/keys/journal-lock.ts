@@ -6,6 +6,9 @@
  * then lists the others: the later of two always sees the earlier one's file. Replacing one shared
  * stale file cannot guarantee that. Files of killed processes are stale; so are those from before a
  * container restart, where the same number is another process.
+ *
+ * A full disk takes a file and no content, so the name alone says which process it is too: an edge
+ * that is killed while the disk is full must start again.
  */
 
 import { randomUUID } from "node:crypto";
@@ -18,10 +21,11 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { SetupError } from "../../core/errors.ts";
+import { codeOf, SetupError } from "../../core/errors.ts";
 import {
   isAlive,
   ownIdentity,
@@ -33,14 +37,20 @@ export interface JournalLock {
   release(): void;
 }
 
-/** @throws SetupError while another live process, or another edge of this one, holds the lock */
-export function lockJournal(path: string): JournalLock {
+/**
+ * `write` writes the lock's file. @throws SetupError while another live process, or another edge of
+ * this one, holds the lock
+ */
+export function lockJournal(
+  path: string,
+  write: typeof writeFileSync = writeFileSync,
+): JournalLock {
   const folder = dirname(path);
-  const mine = `${basename(path)}.lock.${process.pid}.${randomUUID()}`;
+  const mine = `${basename(path)}.lock.${ownSuffix()}`;
   const release = (): void => rmSync(join(folder, mine), { force: true });
   try {
     mkdirSync(folder, { recursive: true });
-    put(folder, mine);
+    put(folder, mine, write);
     const holder = rivalOf(folder, mine, `${basename(path)}.lock`);
     if (holder === null) return { release };
     release();
@@ -74,10 +84,37 @@ export function journalHolder(path: string): number | null {
 }
 
 /** Writes elsewhere and renames: others would treat a partial identity as stale. */
-function put(folder: string, name: string): void {
+function put(folder: string, name: string, write: typeof writeFileSync): void {
   const unfinished = join(folder, `unfinished.${name}`);
-  writeFileSync(unfinished, ownIdentity(), { flag: "wx", mode: 0o600 });
+  try {
+    write(unfinished, ownIdentity(), { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    const isFull = FULL.includes(codeOf(error) ?? "") && existsSync(unfinished);
+    if (!isFull) {
+      rmSync(unfinished, { force: true });
+      throw error;
+    }
+    truncateSync(unfinished, 0);
+  }
   renameSync(unfinished, join(folder, name));
+}
+
+const FULL: readonly string[] = ["ENOSPC", "EDQUOT"];
+
+/** The number of this process, and a UUID that ends with its start time. */
+function ownSuffix(): string {
+  const start = Number(parseIdentity(ownIdentity())?.start ?? 0);
+  const time = start.toString(16).padStart(TIME_DIGITS, "0").slice(-TIME_DIGITS);
+  return `${process.pid}.${randomUUID().slice(0, -TIME_DIGITS)}${time}`;
+}
+
+const TIME_DIGITS = 12;
+
+/** The process that a lock file of this name is of; null for an earlier version's lock. */
+function identityIn(name: string): ProcessIdentity | null {
+  const [, pid, time] = /\.(\d+)\.[0-9a-f-]{24}([0-9a-f]{12})$/.exec(name) ?? [];
+  if (pid === undefined || time === undefined) return null;
+  return { pid: Number(pid), start: String(Number.parseInt(time, 16)), namespace: null };
 }
 
 /**
@@ -128,7 +165,8 @@ function taken(path: string, pid: number): SetupError {
 
 function read(file: string): ProcessIdentity | null {
   try {
-    return parseIdentity(readFileSync(file, "utf8"));
+    const text = readFileSync(file, "utf8");
+    return text === "" ? identityIn(basename(file)) : parseIdentity(text);
   } catch {
     // The file was deleted meanwhile.
     return null;

@@ -14,6 +14,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+/** Makes the file, and writes nothing to it. */
+function failingWith(code: string): typeof writeFileSync {
+  return (file, _, options) => {
+    writeFileSync(file, "", options);
+    throw Object.assign(new Error(code), { code });
+  };
+}
+
 describe("journal lock", () => {
   it("allows one edge at a time, and names the other", () => {
     const lock = lockJournal(path);
@@ -42,6 +50,26 @@ describe("journal lock", () => {
       await ended;
     }
     lockJournal(path).release();
+  });
+
+  it("is held and given back on a full disk, which takes a file and no content", () => {
+    const lock = lockJournal(path, failingWith("ENOSPC"));
+    const [name = ""] = readdirSync(folder);
+    expect(readFileSync(join(folder, name), "utf8")).toBe("");
+    expect(() => lockJournal(path)).toThrow(`in use by process ${process.pid}`);
+    expect(() => lockJournal(path, failingWith("EDQUOT"))).toThrow("in use by process");
+    lock.release();
+    lockJournal(path, failingWith("ENOSPC")).release();
+    expect(readdirSync(folder)).toEqual([]);
+    // As a process left it that had this number before.
+    writeFileSync(join(folder, name.replace(/.{12}$/, "000000000001")), "");
+    lockJournal(path, failingWith("ENOSPC")).release();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("leaves no file where the journal's folder cannot be written to", () => {
+    expect(() => lockJournal(path, failingWith("EIO"))).toThrow(`${path} cannot be written to`);
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   it("does not touch files that are no lock of this journal", () => {
