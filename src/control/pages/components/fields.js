@@ -17,6 +17,15 @@ export function textField(label, attributes, hint) {
   return field(label, (named) => el("input", { type: "text", ...attributes, ...named }), hint);
 }
 
+/** Attributes of an input for a key, a signature or the like. */
+export const CODE_INPUT = {
+  required: true,
+  autocomplete: "off",
+  spellcheck: "false",
+  autocapitalize: "none",
+  class: "mono",
+};
+
 /**
  * A text area.
  * @param {string} label @param {string} name @param {string} value @param {string} hint

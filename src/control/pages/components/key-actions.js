@@ -3,10 +3,11 @@
  */
 
 import { patch, post } from "../lib/api.js";
-import { copyButton } from "../lib/copy.js";
+import { secret } from "../lib/copy.js";
 import { el } from "../lib/dom.js";
 import { ask, tell } from "./dialog.js";
 import {
+  CODE_INPUT,
   expiryField,
   expiryOf,
   linesField,
@@ -30,20 +31,13 @@ export async function makeKey() {
 
 /** Two dialogs: the public key, and the signature of the text that is shown for it. */
 export async function addPublicKey() {
-  const attributes = {
-    required: true,
-    autocomplete: "off",
-    spellcheck: "false",
-    autocapitalize: "none",
-    class: "mono",
-  };
   const asked = await ask({
     title: "Add a public key",
     content: [
       el("p", {}, "Programs that send over QUIC prove with it who they are. You sign a text once."),
       textField(
         "Public key",
-        { ...attributes, name: "public_key", maxlength: 64 },
+        { ...CODE_INPUT, name: "public_key", maxlength: 64 },
         "The Solana address of the program's keypair, as solana address prints it.",
       ),
     ],
@@ -57,15 +51,13 @@ export async function addPublicKey() {
     title: "Sign with the key",
     content: [
       el("p", {}, "Sign this text within 15 minutes, with a wallet or on the command line:"),
-      el(
-        "div",
-        { class: "secret" },
-        el("code", { "data-testid": "challenge" }, text),
-        copyButton("Copy the command", () => command),
-      ),
+      secret(text, "Copy the command", {
+        copied: command,
+        attributes: { "data-testid": "challenge" },
+      }),
       textField(
         "Signature",
-        { ...attributes, name: "signature", maxlength: 128 },
+        { ...CODE_INPUT, name: "signature", maxlength: 128 },
         "In base58, as solana sign-offchain-message prints it, or in base64.",
       ),
       nameField(""),
@@ -148,15 +140,7 @@ export function linkKey() {
   const text =
     "A key that works but belongs to no login can be moved to this account, with its use from now " +
     "on. The proof is the key itself.";
-  const key = textField("The key", {
-    name: "token",
-    required: true,
-    autocomplete: "off",
-    spellcheck: "false",
-    autocapitalize: "none",
-    class: "mono",
-    maxlength: 256,
-  });
+  const key = textField("The key", { ...CODE_INPUT, name: "token", maxlength: 256 });
   const label = textField("Label", { name: "label", maxlength: 64 }, "Empty: the one it has.");
   return ask({
     title: "Link a key",
@@ -172,17 +156,11 @@ export function linkKey() {
 
 /** @param {string} title @param {{key: any, token: string}} made */
 function showToken(title, { key, token }) {
-  const code = el("code", { "data-testid": "new-key" }, token);
   return tell({
     title,
     content: [
       el("p", {}, `${key.label} works in every region within a second.`),
-      el(
-        "div",
-        { class: "secret" },
-        code,
-        copyButton("Copy the key", () => token),
-      ),
+      secret(token, "Copy the key", { attributes: { "data-testid": "new-key" } }),
     ],
   });
 }

@@ -28,6 +28,26 @@ export function sheet(title, ...content) {
 }
 
 /**
+ * The same with something beside the heading.
+ * @param {string} title
+ * @param {import("../lib/dom.js").Child} tool
+ * @param {...(import("../lib/dom.js").Child | import("../lib/dom.js").Child[])} content
+ */
+export function sheetWith(title, tool, ...content) {
+  const head = el("div", { class: "sheet-head" }, el("h2", {}, title), tool);
+  return el("section", { class: "sheet", "aria-label": title }, head, ...content);
+}
+
+/**
+ * An entry of a list of facts.
+ * @param {string} name
+ * @param {...(import("../lib/dom.js").Child | import("../lib/dom.js").Child[])} value
+ */
+export function fact(name, ...value) {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
+}
+
+/**
  * A choice, as a row of radio buttons.
  * @param {string} legend
  * @param {readonly (readonly [string, string])[]} choices value and label

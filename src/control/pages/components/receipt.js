@@ -8,6 +8,7 @@ import { el } from "../lib/dom.js";
 import { count, ends, micros, millis, NONE, plural, sol } from "../lib/format.js";
 import { stateBadge } from "../lib/receipt-states.js";
 import { agoAndFull } from "../lib/times.js";
+import { fact } from "./page-header.js";
 import { errorText } from "./states.js";
 import { table } from "./table.js";
 import { timeline } from "./timeline.js";
@@ -97,9 +98,7 @@ function facts(edge, receipt) {
     el(
       "dl",
       { class: "facts" },
-      rows.map(([name, value]) =>
-        el("div", {}, el("dt", {}, name), el("dd", {}, .../** @type {any[]} */ ([value].flat()))),
-      ),
+      rows.map(([name, value]) => fact(String(name), .../** @type {any[]} */ ([value].flat()))),
     ),
   );
 }

@@ -9,7 +9,7 @@ import { el, fill } from "../lib/dom.js";
 import { count, ends, micros, NONE, plural, sol } from "../lib/format.js";
 import { FILTERS, stateBadge } from "../lib/receipt-states.js";
 import { ago } from "../lib/times.js";
-import { segments } from "./page-header.js";
+import { segments, sheetWith } from "./page-header.js";
 import { empty, failed, loading, unreachableNote } from "./states.js";
 import { table } from "./table.js";
 
@@ -28,15 +28,7 @@ export function recentTransactions(place, signal) {
   const body = el("div", {}, loading("Loading the latest transactions", 1));
   const choices = FILTERS.map(([name, title]) => /** @type {const} */ ([name, title]));
   const choice = segments("Which transactions", choices, filter[0], choose);
-  fill(
-    place,
-    el(
-      "section",
-      { class: "sheet", "aria-label": TITLE },
-      el("div", { class: "sheet-head" }, el("h2", {}, TITLE), choice),
-      body,
-    ),
-  );
+  fill(place, sheetWith(TITLE, choice, body));
 
   function choose(/** @type {string} */ name) {
     filter = FILTERS.find(([known]) => known === name) ?? FILTERS[0];

@@ -3,7 +3,7 @@
  */
 
 import { ApiError } from "../lib/api.js";
-import { el } from "../lib/dom.js";
+import { el, fill } from "../lib/dom.js";
 import { listOf } from "../lib/format.js";
 import { logIn } from "../lib/session.js";
 
@@ -46,6 +46,23 @@ export function failed(error, retry = null) {
   const text = errorText(error);
   const content = [el("h2", {}, "This did not work"), el("p", {}, text)];
   return el("div", { class: "state", role: "alert" }, content, button && buttonsOf(button));
+}
+
+/**
+ * Fills a place with what `content` resolves with, or with its error and a way to try again.
+ * @param {Element} place
+ * @param {AbortSignal} signal of the page
+ * @param {() => Promise<import("../lib/dom.js").Child | import("../lib/dom.js").Child[]>} content
+ * @param {(state: Node) => Node} [around] what is around an error
+ */
+export async function fillWith(place, signal, content, around = (state) => state) {
+  try {
+    fill(place, await content());
+  } catch (error) {
+    if (signal.aborted) return;
+    const again = () => void fillWith(place, signal, content, around);
+    fill(place, around(failed(error, again)));
+  }
 }
 
 /**

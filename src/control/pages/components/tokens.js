@@ -4,13 +4,13 @@
 
 import { announce } from "../lib/announce.js";
 import { post, read, remove } from "../lib/api.js";
-import { copyButton } from "../lib/copy.js";
-import { el, fill } from "../lib/dom.js";
+import { secret } from "../lib/copy.js";
+import { el } from "../lib/dom.js";
 import { ago, agoAndFull } from "../lib/times.js";
 import { ask, tell } from "./dialog.js";
 import { expiryField, expiryOf, selectField, textField, textOf } from "./fields.js";
-import { sheet } from "./page-header.js";
-import { failed } from "./states.js";
+import { sheet, sheetWith } from "./page-header.js";
+import { fillWith } from "./states.js";
 import { table } from "./table.js";
 
 const TITLE = "Management tokens";
@@ -20,9 +20,9 @@ const SCOPES = /** @type {const} */ ([
 ]);
 
 /** @param {HTMLElement} place @param {AbortSignal} signal */
-export async function tokenSheet(place, signal) {
-  const again = () => tokenSheet(place, signal);
-  try {
+export function tokenSheet(place, signal) {
+  const again = () => fillWith(place, signal, content, (state) => sheet(TITLE, state));
+  async function content() {
     const { tokens } = await read("/api/v1/tokens", signal);
     const make = el("button", { type: "button", class: "btn", "data-act": "make" }, "Make a token");
     make.addEventListener("click", async () => {
@@ -35,28 +35,13 @@ export async function tokenSheet(place, signal) {
       el("a", { href: "/api/openapi.json", target: "_blank", rel: "noopener" }, "Its description"),
       " is made from the code that runs.",
     );
-    fill(
-      place,
-      el(
-        "section",
-        { class: "sheet", "aria-label": TITLE },
-        el("div", { class: "sheet-head" }, el("h2", {}, TITLE), make),
-        about,
-        tokens.length === 0
-          ? el("p", { class: "soft" }, "There is none.")
-          : table(TITLE, columns(again), tokens, { stack: true }),
-      ),
-    );
-  } catch (error) {
-    if (signal.aborted) return;
-    fill(
-      place,
-      sheet(
-        TITLE,
-        failed(error, () => void again()),
-      ),
-    );
+    const list =
+      tokens.length === 0
+        ? el("p", { class: "soft" }, "There is none.")
+        : table(TITLE, columns(again), tokens, { stack: true });
+    return sheetWith(TITLE, make, about, list);
   }
+  return again();
 }
 
 async function makeToken() {
@@ -81,12 +66,7 @@ async function makeToken() {
     title: "The new token",
     content: [
       el("p", {}, "It is shown this once. It goes into the header Authorization, after Bearer."),
-      el(
-        "div",
-        { class: "secret" },
-        el("code", {}, token),
-        copyButton("Copy the token", () => token),
-      ),
+      secret(token, "Copy the token"),
     ],
   });
   return made;

@@ -11,6 +11,18 @@ import { el, fill } from "./dom.js";
 const SHOWN_MS = 2000;
 
 /**
+ * A text that is there to be copied.
+ * @param {string} text
+ * @param {string} what begins with "Copy"
+ * @param {{copied?: string, attributes?: Record<string, string>}} [options] copied: the text that
+ *   the button copies, if it is another; attributes: of the text
+ */
+export function secret(text, what, { copied = text, attributes = {} } = {}) {
+  const button = copyButton(what, () => copied);
+  return el("div", { class: "secret" }, el("code", attributes, text), button);
+}
+
+/**
  * @param {string} what begins with the label: "Copy the key"
  * @param {() => string} text
  * @param {{label?: string}} [options]

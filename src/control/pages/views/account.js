@@ -5,8 +5,8 @@
 
 import { ask, tell } from "../components/dialog.js";
 import { textField, textOf } from "../components/fields.js";
-import { pageHeader, sheet } from "../components/page-header.js";
-import { errorNote, failed } from "../components/states.js";
+import { fact, pageHeader, sheet, sheetWith } from "../components/page-header.js";
+import { errorNote, fillWith } from "../components/states.js";
 import { table } from "../components/table.js";
 import { tokenSheet } from "../components/tokens.js";
 import { announce } from "../lib/announce.js";
@@ -55,31 +55,27 @@ function who(me) {
     { class: "facts" },
     el("div", {}, el("dt", {}, "Account"), name),
     people,
-    el("div", {}, el("dt", {}, "Since"), el("dd", {}, ...agoAndFull(me.account.created_at))),
+    fact("Since", ...agoAndFull(me.account.created_at)),
   );
   return sheet("Who you are", facts, el("div", { class: "buttons" }, rename));
 }
 
 /** @param {HTMLElement} place @param {AbortSignal} signal */
-async function showSessions(place, signal) {
-  const again = () => void showSessions(place, signal);
-  try {
+function showSessions(place, signal) {
+  const again = () => fillWith(place, signal, content, (state) => sheet("Sessions", state));
+  async function content() {
     const { sessions } = await read("/api/v1/sessions", signal);
     const everywhere = el("button", { type: "button", class: "btn danger" }, "Log out everywhere");
     everywhere.addEventListener("click", () => void leaveEverywhere());
-    fill(
-      place,
-      el(
-        "section",
-        { class: "sheet", "aria-label": "Sessions" },
-        el("div", { class: "sheet-head" }, el("h2", {}, "Sessions"), everywhere),
-        table("Sessions", columns(again), sessions, { stack: true }),
-      ),
+    const list = table(
+      "Sessions",
+      columns(() => void again()),
+      sessions,
+      { stack: true },
     );
-  } catch (error) {
-    if (signal.aborted) return;
-    fill(place, sheet("Sessions", failed(error, again)));
+    return sheetWith("Sessions", everywhere, list);
   }
+  return again();
 }
 
 function leaveEverywhere() {

@@ -6,7 +6,7 @@
 import { ask } from "../components/dialog.js";
 import { selectField, textOf } from "../components/fields.js";
 import { pageHeader, sheet } from "../components/page-header.js";
-import { empty, errorText, failed, loading } from "../components/states.js";
+import { empty, errorText, failed, fillWith, loading } from "../components/states.js";
 import { table } from "../components/table.js";
 import { announce } from "../lib/announce.js";
 import { patch, read } from "../lib/api.js";
@@ -186,23 +186,14 @@ const CONSENSUS = { tower_bft: "Tower BFT", alpenglow: "Alpenglow", unknown: "No
  */
 function clusterSheet(signal) {
   const body = el("div", { "aria-live": "polite" }, loading("Asking the edges", 2));
-
-  async function load() {
-    try {
-      const { edges, unreachable } = await read("/api/v1/admin/cluster", signal);
-      const none = empty("No edge is configured", "control.edges names the edges to ask.");
-      const absent = unreachable.map((/** @type {string} */ edge) => ({ edge, slot: null }));
-      const rows = [...edges, ...absent];
-      fill(body, rows.length === 0 ? none : clusterTable(rows));
-    } catch (error) {
-      if (signal.aborted) return;
-      fill(
-        body,
-        failed(error, () => void load()),
-      );
-    }
-  }
-  return { element: sheet("Cluster", body), shown: load() };
+  const shown = fillWith(body, signal, async () => {
+    const { edges, unreachable } = await read("/api/v1/admin/cluster", signal);
+    const none = empty("No edge is configured", "control.edges names the edges to ask.");
+    const absent = unreachable.map((/** @type {string} */ edge) => ({ edge, slot: null }));
+    const rows = [...edges, ...absent];
+    return rows.length === 0 ? none : clusterTable(rows);
+  });
+  return { element: sheet("Cluster", body), shown };
 }
 
 /** @param {any[]} rows without a consensus: the edge did not answer */

@@ -3,7 +3,7 @@
  * filled in with both.
  */
 
-import { pageHeader, sheet } from "../components/page-header.js";
+import { pageHeader, sheet, sheetWith } from "../components/page-header.js";
 import { programs } from "../components/programs.js";
 import { regionTable } from "../components/regions.js";
 import { reveal } from "../components/reveal.js";
@@ -112,13 +112,7 @@ function keySheet(usable, state, signal, refresh) {
     refresh();
   });
   const text = "Whoever has it sends in your name. It goes into the header api-x-token.";
-  const element = el(
-    "section",
-    { class: "sheet", "aria-label": "Your key" },
-    el("div", { class: "sheet-head" }, el("h2", {}, "Your key"), select),
-    box,
-    el("p", { class: "small soft" }, text),
-  );
+  const element = sheetWith("Your key", select, box, el("p", { class: "small soft" }, text));
   return { element, ask: () => ask() };
 }
 

@@ -12,8 +12,8 @@ import {
   revokeKey,
   rotateKey,
 } from "../components/key-actions.js";
-import { pageHeader } from "../components/page-header.js";
-import { empty, failed } from "../components/states.js";
+import { fact, pageHeader } from "../components/page-header.js";
+import { empty, fillWith } from "../components/states.js";
 import { announce } from "../lib/announce.js";
 import { read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
@@ -35,18 +35,11 @@ export async function page({ main, signal }) {
     "One for each program or machine, so that each can be limited and revoked separately.";
   fill(main, pageHeader("Keys", text, link, add, make), list);
 
-  async function load() {
-    try {
+  const load = () =>
+    fillWith(list, signal, async () => {
       const { keys } = await read("/api/v1/keys", signal);
-      fill(list, cardsOf(keys, act));
-    } catch (error) {
-      if (signal.aborted) return;
-      fill(
-        list,
-        failed(error, () => void load()),
-      );
-    }
-  }
+      return cardsOf(keys, act);
+    });
 
   /**
    * Runs an action on a key and shows the keys again.
@@ -148,11 +141,6 @@ function facts(key) {
     fact("Limit", limit.length === 0 ? "The plan's" : limit.join(", ")),
     fact("From", addresses.length === 0 ? "Any address" : el("code", {}, addresses.join(" "))),
   );
-}
-
-/** @param {string} name @param {...import("../lib/dom.js").Child} value */
-function fact(name, ...value) {
-  return el("div", {}, el("dt", {}, name), el("dd", {}, value));
 }
 
 /**

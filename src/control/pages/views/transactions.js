@@ -3,10 +3,11 @@
  * submissions. The signature is in the URL, so that a receipt can be shared or bookmarked.
  */
 
+import { CODE_INPUT } from "../components/fields.js";
 import { pageHeader, sheet } from "../components/page-header.js";
 import { receiptView } from "../components/receipt.js";
 import { recentTransactions } from "../components/recent-transactions.js";
-import { empty, failed, loading, unreachableNote } from "../components/states.js";
+import { empty, failed, fillWith, loading, unreachableNote } from "../components/states.js";
 import { table } from "../components/table.js";
 import { ApiError, read, readAlone } from "../lib/api.js";
 import { after } from "../lib/clock.js";
@@ -41,17 +42,8 @@ export async function page({ site, main, signal, go }) {
 
 /** @param {string} given @param {(path: string) => void} go */
 function search(given, go) {
-  const input = el("input", {
-    type: "text",
-    name: "signature",
-    id: "signature",
-    class: "mono",
-    value: given,
-    required: true,
-    autocomplete: "off",
-    spellcheck: "false",
-    autocapitalize: "none",
-  });
+  const named = { type: "text", name: "signature", id: "signature", value: given };
+  const input = el("input", { ...CODE_INPUT, ...named });
   const fault = el("p", { class: "wrong", id: "signature-wrong", role: "alert" });
   const form = el(
     "form",
@@ -132,27 +124,19 @@ function noReceipt(error, again) {
 }
 
 /** @param {HTMLElement} place @param {AbortSignal} signal */
-async function latestRefusals(place, signal) {
+function latestRefusals(place, signal) {
   const title = "Latest refusals";
-  try {
+  async function content() {
     const { refusals, unreachable } = await read("/api/v1/refusals", signal);
     const text =
       unreachable.length === 0
         ? "Nothing was refused since the regions started."
         : "None in the regions that responded.";
     const none = el("p", { class: "soft" }, text);
-    const content = refusals.length === 0 ? none : refusalTable(title, refusals);
-    fill(place, sheet(title, unreachableNote(unreachable), content));
-  } catch (error) {
-    if (signal.aborted) return;
-    fill(
-      place,
-      sheet(
-        title,
-        failed(error, () => void latestRefusals(place, signal)),
-      ),
-    );
+    const list = refusals.length === 0 ? none : refusalTable(title, refusals);
+    return sheet(title, unreachableNote(unreachable), list);
   }
+  return fillWith(place, signal, content, (state) => sheet(title, state));
 }
 
 /** @param {string} title @param {any[]} refusals */
