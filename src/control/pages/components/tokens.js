@@ -21,6 +21,7 @@ const SCOPES = /** @type {const} */ ([
 
 /** @param {HTMLElement} place @param {AbortSignal} signal */
 export function tokenSheet(place, signal) {
+  /** @returns {Promise<void>} */
   const again = () => fillWith(place, signal, content, (state) => sheet(TITLE, state));
   async function content() {
     const { tokens } = await read("/api/v1/tokens", signal);
