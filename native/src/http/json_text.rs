@@ -119,6 +119,10 @@ impl<'j> Value<'j> {
             return false;
         }
         let text = inner(self.text());
+        // An ASCII character has at most 6 bytes, of the longest escape.
+        if text.len() > 6 * expected.len() {
+            return false;
+        }
         if text.contains('\\') {
             self.units().into_iter().eq(expected.encode_utf16())
         } else {
