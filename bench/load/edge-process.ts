@@ -123,7 +123,7 @@ function disturbancesOf({ upgrades, restarts, kills }: LoadOptions): number {
 
 /**
  * Leaders are other machines in production: here they must not wait for a processor while an edge
- * starts. Without the permission `nice` says so, and starts them as any other process.
+ * starts. Where the system refuses that, `nice` reports it and they start with the usual priority.
  */
 const FIRST = ["nice", "-n", "-15"];
 

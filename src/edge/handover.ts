@@ -125,10 +125,10 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
 }
 
 /**
- * The step of the start in which a successor waits until it may listen. One live connection makes
- * an edge ready; a successor waits for every leader that it would send to, or for the end of the
- * attempt, because its predecessor has all of them: with fewer, the first queue that fills refuses
- * transactions.
+ * The step of the start in which a successor waits until it may listen. One live connection makes an
+ * edge ready; a successor waits until every leader that it would send to is connected, or could not
+ * be in the time of a handshake, because its predecessor has all of them: with fewer, the first
+ * queue that fills refuses transactions.
  */
 export function takingOver(
   predecessor: Predecessor | null,

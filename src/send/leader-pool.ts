@@ -44,9 +44,10 @@ export class LeaderPool {
     this.#options = options;
   }
 
-  /** Leaders that the plan sends to, and to which the first connection is still being opened. */
+  /** Leaders that the plan sends to and that are opening: `Leader.isOpening`. */
   get openingCount(): number {
-    return this.#sent.filter(({ live, failures }) => !live && failures === 0).length;
+    const nowNs = this.#deps.clock.nowNs();
+    return this.#sent.filter((leader) => leader.isOpening(nowNs)).length;
   }
 
   all(): readonly Leader[] {

@@ -123,6 +123,16 @@ export class Leader {
   }
 
   /** The connection that accepts deliveries; null: none does. */
+  /**
+   * Whether the first attempt may still lead to a live connection soon: within the time for a
+   * handshake. A leader that grants no streams is waited for longer, but by nobody else.
+   */
+  isOpening(nowNs: number): boolean {
+    if (this.live || this.failures > 0) return false;
+    const attemptNs = this.#connection?.attemptNs ?? nowNs;
+    return nowNs - attemptNs < this.#options.handshakeMs * NS_PER_MS;
+  }
+
   get liveConnection(): LeaderConnection | null {
     return this.#connection !== null && this.#connection.liveNs !== 0 ? this.#connection : null;
   }

@@ -33,8 +33,8 @@ export const LEADER_SAYS_BYTES_MAX = 1024 * 1024;
 /** UDP payload of the QUIC handshake's datagrams. RFC 9000 section 14.1, 2026-11. */
 export const INITIAL_DATAGRAM_BYTES = 1200;
 /**
- * How long after `send.delivery_ttl` a delivery that waits in the engine may be without an end:
- * also the time after which a leader may receive a transaction again.
+ * How long after `send.delivery_ttl` a delivery that waits in the engine may be without an end. Its
+ * end allows a repetition, and a leader gets a transaction again after 2 s at the earliest.
  */
 export const UNREPORTED_WAITING_MS = 2_000;
 /**

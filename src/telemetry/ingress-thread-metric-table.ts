@@ -12,7 +12,8 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_ingress_requests_proxied_total",
     [],
     "Requests that an ingress thread proxied to the main thread: reads, requests of more than " +
-      "16 KiB without a valid key, and submissions with an unusual head or key.",
+      "16 KiB without a valid key, with too large a body or beyond the 256 that a thread holds, " +
+      "and submissions with an unusual head or key.",
   ),
   counter(
     "touchdown_ingress_rejection_records_dropped_total",
@@ -24,7 +25,8 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_engine_events_unread_bytes",
     [],
     "The most that the native engine's threads had written and the main thread had not read, " +
-      "since the last scrape: submissions and outcomes. At 3 MB submissions are refused.",
+      "since these metrics were last read: submissions and outcomes. At 3 MB submissions are " +
+      "refused.",
   ),
   counter(
     "touchdown_ingress_sends_corked_total",
@@ -85,7 +87,7 @@ export const INGRESS_THREAD_METRICS = [
   counter(
     "touchdown_quic_datagrams_refused_total",
     [],
-    "Datagrams of QUIC clients that were too large, or with which no handshake could begin.",
+    "Datagrams of QUIC clients that were too large, or answered with a refusal.",
   ),
   counter(
     "touchdown_quic_datagrams_forwarded_total",

@@ -317,6 +317,15 @@ describe("counts", () => {
     expect(opening()).toBe(1);
   });
 
+  it("reports a leader without streams as opening for the time of a handshake", async () => {
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).establish();
+    fixture.clock.advance(2_900);
+    expect([fixture.sender.openingCount, fixture.stateOf(A)]).toEqual([1, "waiting"]);
+    fixture.clock.advance(100);
+    expect([fixture.sender.openingCount, fixture.stateOf(A)]).toEqual([0, "waiting"]);
+  });
+
   it("stamps outcomes with the clock", async () => {
     const fixture = await startFixture(planOf([A]));
     fixture.transport.to(A).admit();

@@ -23,9 +23,11 @@ use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::AddressPermit;
 use crate::http::deadline::{Part, ReadClock, is_past};
 use crate::http::dispatch::{Dispatched, Drain, dispatch};
-use crate::http::handler::{ClientCloseReason, HandshakeResult, RequestHandler};
+use crate::http::handler::{
+    ClientCloseReason, ForwardedMeta, HandshakeResult, RequestHandler, UnhandledReason,
+};
 use crate::http::large_request::LargeRequest;
-use crate::http::permits::Permits;
+use crate::http::permits::{Permit, Permits};
 use crate::http::preamble::preamble_size;
 use crate::http::proxy::{
     ForwardedHeader, ProxiedRequest, ProxyProgress, ProxyRequestFraming, Rejection,
@@ -133,6 +135,8 @@ pub(crate) struct Client {
     input: Vec<u8>,
     /// The submission that is being received, if it is larger than the read buffer.
     large: Option<Box<LargeRequest>>,
+    /// Of one whose response is not completely written, which may be as large.
+    unwritten_permit: Option<Permit>,
     /// The request that is being proxied.
     proxied: Option<ProxiedRequest>,
     /// The pooled upstream connection while no request is proxied, and since when it is idle.
@@ -177,6 +181,7 @@ impl Client {
             _address_permit: accepted.address_permit,
             input: Vec::new(),
             large: None,
+            unwritten_permit: None,
             proxied: None,
             idle_upstream: None,
             idle_since_ns: 0,
@@ -332,6 +337,9 @@ impl Client {
         if self.socket.unwritten() < before {
             self.seen_ns = now_ns;
         }
+        if is_done {
+            self.unwritten_permit = None;
+        }
         Ok(is_done)
     }
 
@@ -415,6 +423,8 @@ impl Client {
         let (_, mut next) = self.serve_all(bytes, cx)?;
         if let ParseOutcome::Proxy { framing, .. } = &mut next {
             framing.large_permit = Some(large.into_permit());
+        } else if self.socket.unwritten() > 0 {
+            self.unwritten_permit = Some(large.into_permit());
         }
         Ok((read_result, next))
     }
@@ -488,11 +498,12 @@ impl Client {
                 Dispatched::Pending(part) => return Ok((done, ParseOutcome::Pending(part))),
                 Dispatched::Large(total) => {
                     let Some(permit) = cx.large_permits.try_acquire(self.from) else {
-                        handler.proxy_rejected(None);
-                        write_overloaded(out, head.form, "null", OVERLOADED);
-                        self.socket.send(out).map_err(|_| Disconnected)?;
-                        self.closes = true;
-                        return Ok((size, ParseOutcome::Ready));
+                        // The main thread has a bound for all of them.
+                        handler.proxied(UnhandledReason::Large);
+                        let meta = ForwardedMeta::default();
+                        let (count, framing) = forwarded(meta).write(&head, rest, out);
+                        let next = ParseOutcome::Proxy { framing, is_upload: false };
+                        return Ok((done + count, next));
                     };
                     self.large = Some(Box::new(LargeRequest::new(rest, total, permit)));
                     let has_started = rest.len() > head.size;

@@ -158,7 +158,7 @@ fn large_submission_arrives_in_pieces_and_what_follows_it_is_served_next() {
 }
 
 #[test]
-fn large_submissions_are_bounded_and_refused_at_the_bound() {
+fn large_submissions_are_bounded_and_proxied_at_the_bound() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let text = post("known", &"x".repeat(20_000)).replace("RawT", "T");
@@ -170,11 +170,9 @@ fn large_submissions_are_bounded_and_refused_at_the_bound() {
     }
     server.run_turns();
     let mut further = TestClient::to(address);
-    further.send_text(start);
-    let refused = String::from_utf8(further.receive_all()).unwrap();
-    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
-    assert!(refused.contains(r#""reason":"overloaded""#) && refused.ends_with(r#""id":null}"#));
-    assert_eq!(server.log.lock().unwrap().rejected_proxies, 1);
+    further.send_text(&text);
+    assert!(further.receive().ends_with(" +20000"));
+    assert_eq!(server.proxied(), vec![UnhandledReason::Large]);
     let mut other = TestClient::from(std::net::Ipv4Addr::new(127, 0, 0, 2), address);
     other.send_text(&text);
     assert_eq!(other.receive().len(), 20_000);
@@ -185,6 +183,41 @@ fn large_submissions_are_bounded_and_refused_at_the_bound() {
     let mut next = TestClient::to(address);
     next.send_text(&text);
     assert_eq!(next.receive().len(), 20_000);
+    assert_eq!(server.proxied(), vec![]);
+}
+
+#[test]
+fn large_submission_keeps_its_place_until_its_response_is_read() {
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let text = post("known", &"x".repeat(100_000)).replace("RawT", "T");
+    let mut slow = TestClient::to(address);
+    slow.stream.set_nonblocking(true).unwrap();
+    let (mut sent, mut idle) = (0, 0);
+    while idle < 20 {
+        match slow.stream.write(&text.as_bytes()[sent % text.len()..]) {
+            Ok(count) => (sent, idle) = (sent + count, 0),
+            Err(_) => idle += 1,
+        }
+        server.run_turns();
+    }
+    let others: Vec<_> = (1..LARGE_REQUESTS_PER_ADDRESS)
+        .map(|_| {
+            let mut client = TestClient::to(address);
+            client.send_text(&text[..18_000]);
+            client
+        })
+        .collect();
+    server.run_turns();
+    let mut further = TestClient::to(address);
+    further.send_text(&text);
+    assert!(further.receive().ends_with(" +100000"));
+    assert_eq!(server.proxied(), vec![UnhandledReason::Large]);
+    drop(slow);
+    server.run_turns();
+    further.send_text(&text);
+    assert_eq!(further.receive().len(), 100_000);
+    drop(others);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use crate::http::permits::Permit;
 use crate::http::socket::{BufferedSocket, ReadResult};
 
-/// Most of a thread at the same time: 34 MB.
+/// Requests of this kind, and unread responses to them, that a thread holds at a time: 34 MB each.
 pub(crate) const LARGE_REQUESTS_MAX: usize = 256;
-/// Most of clients of one address.
+/// Those of one address. Further ones are proxied.
 pub(crate) const LARGE_REQUESTS_PER_ADDRESS: usize = 64;
 
 /// The request.

@@ -360,26 +360,25 @@ impl QuicServer {
         }
     }
 
-    /// Returns whether it belongs to a handshake.
+    /// Returns whether it counts to the datagrams of handshakes in a turn.
     fn on_datagram(&mut self, datagram: Datagram, now: Instant, now_ns: u64) -> bool {
         let Datagram { bytes, meta, received_ns } = datagram;
         if bytes.len() > DATAGRAM_BYTES_MAX {
             self.clients.numbers.datagrams_refused += 1;
             return false;
         }
-        // RFC 9000, section 17.2: the packets before those of 1-RTT.
+        // RFC 9000, section 17.2: a packet before those of 1-RTT, for which keys may be derived.
         let has_long_header = bytes.first().is_some_and(|byte| byte & 0x80 != 0);
         let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         let event = self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, bytes, &mut out);
         let is_of_handshake = match event {
-            // The endpoint may have derived keys for it.
             None => has_long_header,
             Some(DatagramEvent::Response(transmit)) => {
                 self.clients.numbers.datagrams_refused += u64::from(has_long_header);
                 self.send(&transmit, &out);
-                true
+                has_long_header
             }
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 self.pass_on(handle, event, received_ns)

@@ -103,7 +103,7 @@ pub enum Counter {
     QuicStreamsAborted,
     /// QUIC datagrams that the kernel's buffer had no room for.
     QuicDatagramsDropped,
-    /// Datagrams of QUIC clients that were too large, or with which no handshake could begin.
+    /// Datagrams of QUIC clients that were too large, or answered with a refusal.
     QuicDatagramsRefused,
     /// Datagrams of QUIC clients that another thread received, and passed on.
     QuicDatagramsForwarded,

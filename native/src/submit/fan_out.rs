@@ -39,8 +39,8 @@ pub const BURST_GAP_NS: u64 = 60_000;
 pub const CORKED_TRANSACTIONS_MAX: u32 = 16;
 /// How long the oldest one may be corked before the next transaction or other work.
 pub const CORKED_NS_MAX: u64 = 200_000;
-/// How often a thread waits for others in one turn of its loop, and for how long: together 5 ms. They
-/// need microseconds, unless they are preempted.
+/// How often a thread waits for others in one turn of its loop, and for how long: together some 5 ms. A
+/// thread that sends needs microseconds; one that reads the events, some milliseconds at most.
 const PAUSES_PER_TURN: usize = 25;
 const PAUSE: Duration = Duration::from_micros(200);
 /// Numbers of transactions of one thread, a range of its own; the first range is the sender's:
@@ -282,7 +282,7 @@ impl<E: EngineHandle> FanOut<E> {
     pub fn pause(&mut self) -> bool {
         let Some(left) = self.pauses_left.checked_sub(1) else { return false };
         self.pauses_left = left;
-        self.uncork();
+        self.leave();
         sleep(PAUSE);
         true
     }
@@ -290,6 +290,11 @@ impl<E: EngineHandle> FanOut<E> {
     /// End of a loop turn: uncorks everything, and wakes the sender if it must be.
     pub fn end_turn(&mut self) {
         self.pauses_left = PAUSES_PER_TURN;
+        self.leave();
+    }
+
+    /// Uncorks everything, and wakes the sender if it must be.
+    fn leave(&mut self) {
         self.uncork();
         if std::mem::take(&mut self.is_wake_due) {
             self.engine_handle.wake_if_urgent();

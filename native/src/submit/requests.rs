@@ -1,7 +1,7 @@
 //! Hot path: how an ingress thread handles an HTTP request: it checks key and limit, reads the body
 //! in either form, takes each transaction along its path (`path`), and answers. What it rejects it
-//! answers and records too. It proxies to the main thread, before it does anything else, calls of
-//! methods that only that one answers, and keys that only that one can judge; a charge of the rate
+//! answers and records too. It proxies to the main thread, before it answers or sends anything, calls
+//! of methods that only that one answers, and keys that only that one can judge; a charge of the rate
 //! limit is kept, and passed on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -322,7 +322,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
     fn batch_call(&mut self, call: Value<'_>, meta: &RequestMeta<'_>, body: &mut String) {
         let (id, call) = rpc_body::read_call(call);
         match call {
-            // The batch is then that of the main thread.
+            // Unreachable: `batch` leaves such a batch to the main thread.
             Call::MainThread => Rejection::internal().push_rpc(body, &id),
             Call::Health => push_result(body, &id, HEALTHY),
             Call::Rejected(rejection) => {
