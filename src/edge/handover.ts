@@ -125,9 +125,9 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
 }
 
 /**
- * The step of the start in which a successor waits until it may listen. One live connection makes an
- * edge ready; a successor waits until every leader that it would send to is connected, or could not
- * be in the time of a handshake, because its predecessor has all of them: with fewer, the first
+ * The step of the start in which a successor waits until it may listen. One live connection makes
+ * an edge ready; a successor waits until every leader that it would send to is connected, or could
+ * not be in the time of a handshake, because its predecessor has all of them: with fewer, the first
  * queue that fills refuses transactions.
  */
 export function takingOver(
