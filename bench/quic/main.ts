@@ -1,15 +1,16 @@
 /**
  * `npm run load -- --quic`: the same load over QUIC and over HTTP through one edge, in turns, and
- * what the edge withstands on QUIC: handshakes that never finish, an account far above its limit,
- * silent connections, and a key that is revoked while it has many connections.
+ * what the edge withstands: handshakes that never finish, an account far above its limit, wrong
+ * signatures, silent connections, and a key that is revoked while it has many connections.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Quantiles } from "../compare/turn.ts";
 import { cpuUs, rssMb } from "../load/children.ts";
 import { commit, machine } from "../machine.ts";
 import { type QuicLoadOptions, readOptions, USAGE } from "./options.ts";
 import { type BenchAccount, newAccounts, type Stage, startStage } from "./stage.ts";
-import { type Group, type Turn, takeTurn } from "./turn.ts";
+import { type Group, type GroupResult, type Turn, takeTurn } from "./turn.ts";
 
 const WARM_UP_RATE = 1_000;
 const WARM_UP_SECONDS = 5;
@@ -51,6 +52,7 @@ export async function runQuicLoad(args: readonly string[]): Promise<void> {
     if (options.rates.length > 0) await compareSides(stage, options, used);
     if (options.handshakes > 0) await withstandHandshakes(stage, options, used);
     if (options.greedy > 0) await withstandGreed(stage, options, accounts);
+    if (options.flood > 0) await withstandFlood(stage, options, accounts);
     if (options.revoke > 0) await revoke(stage, options, accounts);
   } finally {
     await stage.stop();
@@ -221,6 +223,43 @@ async function withstandGreed(
   }
   stage.setAccounts(accounts, null);
   await sleep(SETTLE_MS);
+}
+
+async function withstandFlood(
+  stage: Stage,
+  options: QuicLoadOptions,
+  [honest, forger]: readonly BenchAccount[],
+): Promise<void> {
+  if (honest === undefined || forger === undefined) return;
+  const rate = options.rates[0] ?? WARM_UP_RATE;
+  const own = groupOf([honest], rate, options);
+  const flood = { ...groupOf([forger], options.flood, options), isForged: true };
+  for (const side of ["quic", options.endpoint] as const) {
+    const quiet: GroupResult[] = [];
+    const flooded: GroupResult[] = [];
+    let passed = 0;
+    for (let round = 0; round < options.rounds; round += 1) {
+      const before = await takeTurn(stage, side, [own], options.seconds);
+      quiet.push(...before.groups);
+      const [ofHonest, ofForger] = (await takeTurn(stage, side, [own, flood], options.seconds)).groups;
+      if (ofHonest === undefined || ofForger === undefined) continue;
+      flooded.push(ofHonest);
+      passed += ofForger.count - ofForger.missing;
+    }
+    const change = (quantiles: (group: GroupResult) => Quantiles): string => {
+      const [beforeUs, meanwhileUs] = [quiet, flooded].map((groups) =>
+        Math.round(medianOf(groups.map((group) => quantiles(group).p99))),
+      );
+      return `${beforeUs} us before and ${meanwhileUs} us meanwhile`;
+    };
+    console.log(
+      `Flood of ${options.flood} wrong signatures a second over ${side}: ${passed} reached a ` +
+        `leader. A client at ${rate}/s: p99 from sent to leader ` +
+        `${change((group) => group.one_way_us)}, from due to leader ` +
+        `${change((group) => group.from_due_us)}; ` +
+        `${flooded.reduce((sum, { missing }) => sum + missing, 0)} missing.`,
+    );
+  }
 }
 
 async function holdIdle(

@@ -23,6 +23,8 @@ export interface QuicLoadOptions {
   readonly handshakes: number;
   /** The limit of each of ten accounts, of which one sends 20 times as much; 0: none. */
   readonly greedy: number;
+  /** Transactions a second with a wrong signature, beside the load; 0: none. */
+  readonly flood: number;
   /** Silent connections whose cost is measured; 0: none. */
   readonly idle: number;
   /** Connections of a key that is revoked; 0: none. */
@@ -46,6 +48,8 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --handshakes N    then: a client's latency while N handshakes a second never finish (0)
   --greedy N        then: ten accounts with a limit of N a second, of which one sends 20 times
                     as much (0)
+  --flood N         then, over either: a client's latency while another account sends N
+                    transactions a second with a wrong signature (0)
   --idle N          before: memory and CPU of the edge for N silent connections (0)
   --revoke N        then: the time until N connections of a revoked key are closed (0)`;
 
@@ -66,6 +70,7 @@ export function readOptions(args: readonly string[]): QuicLoadOptions {
       agave: { type: "boolean", default: false },
       handshakes: { type: "string", default: "0" },
       greedy: { type: "string", default: "0" },
+      flood: { type: "string", default: "0" },
       idle: { type: "string", default: "0" },
       revoke: { type: "string", default: "0" },
     },
@@ -85,6 +90,7 @@ export function readOptions(args: readonly string[]): QuicLoadOptions {
     agave: values.agave,
     handshakes: wholeNumber("handshakes", values.handshakes, 0, 20_000),
     greedy: wholeNumber("greedy", values.greedy, 0, 5_000),
+    flood: wholeNumber("flood", values.flood, 0, 20_000),
     idle: wholeNumber("idle", values.idle, 0, 4_000),
     revoke: wholeNumber("revoke", values.revoke, 0, 4_000),
   };

@@ -9,6 +9,8 @@ export interface Group {
   readonly accounts: readonly BenchAccount[];
   /** Connections of each account. */
   readonly connections: number;
+  /** Whether its signatures are wrong. */
+  readonly isForged?: boolean;
 }
 
 export interface GroupResult {
@@ -56,8 +58,9 @@ export async function takeTurn(
       run: lastRun,
       address: transport === "quic" ? stage.quicAddress : stage.httpAddress,
       transport,
-      groups: groups.map(({ accounts, ...group }) => ({
+      groups: groups.map(({ accounts, isForged = false, ...group }) => ({
         ...group,
+        is_forged: isForged,
         accounts: accounts.map(({ key, identity }) => ({ key, seed: [...identity.seed] })),
       })),
       count: warm + rate * seconds,

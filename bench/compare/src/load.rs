@@ -54,6 +54,9 @@ pub struct Group {
     pub accounts: Vec<Account>,
     /// Connections of each account.
     pub connections: usize,
+    /// Whether its signatures are wrong, which shows only once the edge has verified them.
+    #[serde(default)]
+    pub is_forged: bool,
 }
 
 /// An account by its two keys.
@@ -95,8 +98,16 @@ pub fn prepare(load: &Load) -> Schedule {
         turns[group] += 1;
         Sender { group, account: turns[group] % load.groups[group].accounts.len() }
     });
-    let senders = senders.collect();
-    let transactions = (0..load.count).map(|index| signing.sign(index as u64)).collect();
+    let senders: Vec<Sender> = senders.collect();
+    let sign = |(index, sender): (usize, &Sender)| {
+        let mut transaction = signing.sign(index as u64);
+        if load.groups[sender.group].is_forged {
+            // The last byte of what was signed.
+            transaction.last_mut().into_iter().for_each(|byte| *byte ^= 1);
+        }
+        transaction
+    };
+    let transactions = senders.iter().enumerate().map(sign).collect();
     Schedule { transactions, senders }
 }
 
