@@ -241,7 +241,8 @@ async function withstandFlood(
     for (let round = 0; round < options.rounds; round += 1) {
       const before = await takeTurn(stage, side, [own], options.seconds);
       quiet.push(...before.groups);
-      const [ofHonest, ofForger] = (await takeTurn(stage, side, [own, flood], options.seconds)).groups;
+      const meanwhile = await takeTurn(stage, side, [own, flood], options.seconds);
+      const [ofHonest, ofForger] = meanwhile.groups;
       if (ofHonest === undefined || ofForger === undefined) continue;
       flooded.push(ofHonest);
       passed += ofForger.count - ofForger.missing;

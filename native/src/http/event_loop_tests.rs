@@ -334,6 +334,19 @@ fn stop_without_clients_is_idle_and_end_closes_all() {
     client.receive_all();
 }
 
+/// At the end of a turn the handler sends what it has held back until then, also that of QUIC
+/// clients, whose last streams the turn of the exit reads.
+#[test]
+fn turn_of_the_exit_ends_as_others_do() {
+    let upstream = TestUpstream::echo();
+    let (mut server, _) = TestServer::alone(upstream.address);
+    server.run_turns();
+    let before = server.turns();
+    assert!(server.handle.send(Command::Exit));
+    server.join();
+    assert_eq!(server.turns(), before + 1);
+}
+
 #[test]
 fn pipelining_client_does_not_delay_others() {
     let upstream = TestUpstream::echo();

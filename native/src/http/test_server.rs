@@ -241,11 +241,11 @@ impl TestServer {
     /// one is needed to accept a connection, one to read from it, one to write upstream.
     pub(super) fn run_turns(&self) {
         for _ in 0..4 {
-            let before = self.turns.load(Ordering::SeqCst);
+            let before = self.turns();
             let (sender, receiver) = channel();
             assert!(self.handle.send(Command::Report(sender)));
             receiver.recv_timeout(GUARD).unwrap();
-            while self.turns.load(Ordering::SeqCst) == before {
+            while self.turns() == before {
                 std::thread::yield_now();
             }
         }
@@ -270,6 +270,11 @@ impl TestServer {
     pub(super) fn handled(&self) -> usize {
         self.run_turns();
         std::mem::take(&mut self.log.lock().unwrap().handled)
+    }
+
+    /// The number of turns that have ended.
+    pub(super) fn turns(&self) -> u64 {
+        self.turns.load(Ordering::SeqCst)
     }
 
     /// Returns when the loop has ended.

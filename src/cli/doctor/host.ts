@@ -144,8 +144,21 @@ function ownCpuFolder(read: Read): string {
   return `sys/devices/system/cpu/cpu${first}`;
 }
 
+/** Of Linux in a virtual machine: for how long an idle processor polls before it halts. */
+const HALT_POLL = "sys/module/haltpoll/parameters/guest_halt_poll_ns";
+/** The kernel's own default (Documentation/virt/guest-halt-polling.rst). */
+const HALT_POLL_NS = 200_000;
+
 function idleStates({ root }: Host, { host }: HostConfig): Finding {
   const read = readerOf(root);
+  if (read(HALT_POLL) === "0" && !host.busyPoll) {
+    return warning(
+      "c_states",
+      "this virtual machine's processors halt as soon as they are idle",
+      "up to 0.1 ms for a transaction that comes alone: the hypervisor must wake the threads",
+      `echo ${HALT_POLL_NS} > /${HALT_POLL}, or host.busy_poll = true`,
+    );
+  }
   const path = `${ownCpuFolder(read)}/cpuidle`;
   const states = foldersIn(root, path).flatMap((folder) => {
     const latencyUs = Number(read(`${path}/${folder}/latency`) ?? Number.NaN);

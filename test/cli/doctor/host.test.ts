@@ -83,6 +83,11 @@ describe("the host", () => {
     ["gso", { "proc/sys/kernel/osrelease": "4.17.9\n" }, "kernel"],
     ["c_states", { [`${CPU}/cpu4/cpuidle/state1/disable`]: "0\n" }, "cpupower idle-set"],
     [
+      "c_states",
+      { "sys/module/haltpoll/parameters/guest_halt_poll_ns": "0\n" },
+      "echo 200000 > /sys/module/haltpoll/parameters/guest_halt_poll_ns",
+    ],
+    [
       "cpu_governor",
       { [`${CPU}/cpu4/cpufreq/scaling_governor`]: "powersave" },
       "frequency-set -g performance",
