@@ -31,7 +31,7 @@ use quinn_proto::{Connection, ConnectionHandle};
 use crate::quic::connection::{ConnectionDriver, Turn};
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::engine_state::EngineState;
-use crate::quic::event_ring::CloseCause;
+use crate::quic::event::CloseCause;
 use crate::quic::gso_batch::{GsoWriter, Socket};
 use crate::quic::limits::{CALLER_TURNS, CORKED_DELIVERIES_MAX, IO_TURNS};
 use crate::quic::peer_core::PeerCore;
@@ -87,7 +87,7 @@ impl Peer {
     pub fn send(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
-            self.report_drop(&delivery, self.closed_reason());
+            self.report_closed(&delivery);
             return SendResult::Rejected;
         }
         if !self.reserve_place() {
@@ -120,7 +120,7 @@ impl Peer {
     pub fn cork(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
-            self.report_drop(&delivery, self.closed_reason());
+            self.report_closed(&delivery);
             return SendResult::Rejected;
         }
         if self.is_full_for(&delivery, 0) {
@@ -264,7 +264,7 @@ impl Drop for Corked {
     /// The thread ends, so no other will send them.
     fn drop(&mut self) {
         for (peer, delivery) in self.0.drain(..) {
-            peer.report_drop(&delivery, peer.closed_reason());
+            peer.report_closed(&delivery);
         }
     }
 }
