@@ -12,8 +12,8 @@ use crate::http::json_rpc::read_health;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
 use crate::http::response::insert_query_warning;
 
-/// The size of the read buffer. A request up to this size, head and body, is proxied only once it is
-/// complete, unless the client waits for the upstream server's `100 Continue`. A larger one is
+/// The size of the read buffer. A request up to this size, head and body, is proxied only once it
+/// is complete, unless the client waits for the upstream server's `100 Continue`. A larger one is
 /// answered here if it is a submission with a valid key.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// Largest body of a transaction: `RAW_BODY_BYTES_MAX` of `src/http/limits.ts`.

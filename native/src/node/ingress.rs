@@ -73,8 +73,7 @@ pub fn ingress_threads_listen_quic(threads: &[u32], options: QuicListenOptions) 
 
 /// Of a process with so many threads that serve QUIC clients: returns the thread of the socket that
 /// the kernel has at this place, once the process before it, whose sockets are those of the threads
-/// in
-/// `before`, has closed them; 0 where there is none; or PANIC.
+/// in `before`, has closed them; 0 where there is none; or PANIC.
 #[napi]
 pub fn quic_thread_at(before: &[u32], threads: u32, place: u32) -> i32 {
     guarded(PANIC, || quic_thread_at_place(before, threads, place))
