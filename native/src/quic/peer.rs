@@ -220,16 +220,6 @@ impl Peer {
         }
     }
 
-    /// I/O thread: the timer to wait for, when it is sooner than the armed one.
-    pub(crate) fn take_timer_update(&self) -> Option<u64> {
-        self.timer.take_timer_update()
-    }
-
-    /// I/O thread: what became of the armed timer; `Due::Now` if it still stands.
-    pub(crate) fn timer_after(&self, armed_ns: u64) -> Due {
-        self.timer.moved(armed_ns)
-    }
-
     /// I/O thread: an armed timer is due. Returns a later time to wait for, or does the work.
     pub(crate) fn take_due(self: &Arc<Self>, armed_ns: u64, now_ns: u64) -> Option<u64> {
         match self.timer.take_due(armed_ns, now_ns) {
