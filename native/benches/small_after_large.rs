@@ -21,7 +21,7 @@ use std::time::Duration;
 use support::path::Path;
 use support::{ACKED, LONG_MS, Leader, LeaderOptions, SENT, Sender, options};
 use touchdown_native::quic::engine::Engine;
-use touchdown_native::quic::event_ring::RECORD_FIELDS;
+use touchdown_native::quic::event::RECORD_FIELDS;
 use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::sync::clock::monotonic_ns;
 

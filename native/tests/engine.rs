@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use support::{ACKED, DROPPED, LONG_MS, Leader, LeaderOptions, PATIENCE, Sender, ended, options};
 use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{COUNTERS, Engine, OpenError, Options};
-use touchdown_native::quic::event_ring::{CloseCause, RECORD_FIELDS};
+use touchdown_native::quic::event::{CloseCause, RECORD_FIELDS};
 use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::tls::public_key;
 

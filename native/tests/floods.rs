@@ -17,7 +17,7 @@ use support::{
     ACKED, CLOSED, DROPPED, FAILED, LONG_MS, Leader, LeaderOptions, SENT, Sender, ended, options,
 };
 use touchdown_native::quic::engine::Options;
-use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::event::{CloseCause, Reason};
 use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::limits::STREAMS_AHEAD_MAX;
 

@@ -12,7 +12,7 @@ use support::packets::*;
 use support::{ACKED, ADMITTED, CLOSED, CONNECTED, DROPPED, FAILED, LONG_MS};
 use support::{Event, Leader, LeaderOptions, Sender, ended, options};
 use touchdown_native::quic::engine::Options;
-use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::event::{CloseCause, Reason};
 use touchdown_native::quic::landed_shares::Offer;
 
 /// Connects to a malicious leader and to a second one and sends to both. Returns how the former's

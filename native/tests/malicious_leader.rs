@@ -10,7 +10,7 @@ use support::client_frames::Piece;
 use support::malicious_leader::{Behaviour, MaliciousLeader, Params, value};
 use support::packets::{MAX_STREAMS_UNI, STOP_SENDING, frame};
 use support::{ACKED, DROPPED, Event, LONG_MS, PATIENCE, Sender, ended, options};
-use touchdown_native::quic::event_ring::Reason;
+use touchdown_native::quic::event::Reason;
 use touchdown_native::quic::landed_shares::Offer;
 
 #[test]

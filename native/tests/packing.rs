@@ -15,7 +15,7 @@ use support::path::{From, Path};
 use support::rng::rng;
 use support::{ACKED, DROPPED, LONG_MS, Leader, LeaderOptions, SENT, Sender, ended, options};
 use touchdown_native::quic::engine::Options;
-use touchdown_native::quic::event_ring::Reason;
+use touchdown_native::quic::event::Reason;
 use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::limits::CORKED_DELIVERIES_MAX;
 use touchdown_native::quic::peer::uncork;

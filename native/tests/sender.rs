@@ -13,7 +13,7 @@ use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, LONG_MS, SENT};
 use support::{Event, Leader, LeaderOptions, Sender};
 use support::{ended, options};
 use touchdown_native::quic::engine::{COUNTERS, Options};
-use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::event::{CloseCause, Reason};
 use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::tls::public_key;

@@ -13,7 +13,7 @@ use support::path::Path;
 use support::rng::rng;
 use support::transport_params::Params;
 use support::{ACKED, LONG_MS, Leader, LeaderOptions, Sender, ended, options};
-use touchdown_native::quic::event_ring::CloseCause;
+use touchdown_native::quic::event::CloseCause;
 use touchdown_native::quic::landed_shares::Offer;
 
 /// Sends through `alter`, and to a second leader directly; every delivery to both must be

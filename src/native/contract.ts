@@ -87,7 +87,7 @@ export interface NativeSending {
 /** Numbers of an event: kind, tx, peer, tag, reason, at_ns, rtt_us, detail. */
 export const EVENT_NUMBERS = 8;
 /**
- * The kind of an event: `Kind` of `native/src/quic/event_ring.rs`. Those below are submissions:
+ * The kind of an event: `Kind` of `native/src/quic/event.rs`. Those below are submissions:
  * `src/engine/submission-record.ts`.
  */
 export const EVENT_KIND = {

@@ -6,7 +6,8 @@ use crate::decode::limits::TRANSACTION_BYTES_MAX;
 
 /// Most characters of a signature's text.
 pub const SIGNATURE_TEXT_MAX: usize = 88;
-const LETTERS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+/// The digits, in their order.
+pub(crate) const LETTERS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 /// Writes the text to the start of `out`; returns its length.
 #[must_use]
@@ -52,14 +53,9 @@ pub fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     // Only the first chunk may be short, so the others have the same weight.
     let (first, others) = text.split_at_checked(text.len() % CHUNK_DIGITS)?;
     for chunk in std::iter::once(first).chain(others.chunks_exact(CHUNK_DIGITS)) {
-        let mut carry = number_of(chunk)?;
-        for word in words.get_mut(..used)? {
-            let sum = u128::from(*word) * CHUNK_BASE + carry;
-            *word = sum as u64;
-            carry = sum >> 64;
-        }
+        let carry = append_digits(words.get_mut(..used)?, chunk)?;
         if carry > 0 {
-            *words.get_mut(used)? = carry as u64;
+            *words.get_mut(used)? = carry;
             used += 1;
         }
     }
@@ -75,6 +71,18 @@ pub fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
         *place = byte;
     }
     Some(size)
+}
+
+/// Appends the digits of a chunk to a number, whose lowest word is the first; returns the word that
+/// is carried out of it. None if a letter is not of base58.
+fn append_digits(words: &mut [u64], chunk: &[u8]) -> Option<u64> {
+    let mut carry = number_of(chunk)?;
+    for word in words {
+        let sum = u128::from(*word) * CHUNK_BASE + carry;
+        *word = sum as u64;
+        carry = sum >> 64;
+    }
+    Some(carry as u64)
 }
 
 /// The number that at most `CHUNK_DIGITS` letters make; None if one is not of base58.
@@ -93,14 +101,9 @@ pub fn decode_all(text: &[u8]) -> Option<Vec<u8>> {
     let mut words: Vec<u64> = Vec::with_capacity(text.len() / CHUNK_DIGITS + 1);
     let (first, others) = text.split_at_checked(text.len() % CHUNK_DIGITS)?;
     for chunk in std::iter::once(first).chain(others.chunks_exact(CHUNK_DIGITS)) {
-        let mut carry = number_of(chunk)?;
-        for word in &mut words {
-            let sum = u128::from(*word) * CHUNK_BASE + carry;
-            *word = sum as u64;
-            carry = sum >> 64;
-        }
+        let carry = append_digits(&mut words, chunk)?;
         if carry > 0 {
-            words.push(carry as u64);
+            words.push(carry);
         }
     }
     let zeros = text.iter().take_while(|letter| **letter == b'1').count();

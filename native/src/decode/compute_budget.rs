@@ -3,6 +3,7 @@
 //! Leaders drop a legacy or v0 transaction with a malformed or repeated ComputeBudget instruction;
 //! in v1 the settings are in the message's configuration and such instructions are ignored.
 
+use crate::decode::base58::LETTERS;
 use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::parse_state::{Instruction, LAMPORTS_TOLD_MAX, ParseState};
 
@@ -35,7 +36,6 @@ const BUILTINS: [([u8; 32], Program); 9] = [
 /// The 32 bytes of an address, computed at compile time; an invalid one is a compile error.
 #[allow(clippy::indexing_slicing)]
 const fn address(text: &str) -> [u8; 32] {
-    const LETTERS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
     let mut out = [0; 32];
     let mut at = 0;
     while at < text.len() {

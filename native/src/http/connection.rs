@@ -100,10 +100,8 @@ pub(crate) struct ConnectionContext<'a, H> {
     pub(crate) upstream_token: Token,
     /// Time of this turn.
     pub(crate) now_ns: u64,
-    /// Whether health checks are proxied.
-    pub(crate) is_drain_announced: bool,
-    /// Whether every request is proxied.
-    pub(crate) is_draining: bool,
+    /// How far this edge has gone towards its stop.
+    pub(crate) drain: Drain,
     /// Whether each connection is closed with its next response.
     pub(crate) is_retiring: bool,
     /// Permits for upstream connections.
@@ -437,7 +435,7 @@ impl Client {
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<(usize, ParseOutcome), Disconnected> {
         let size = bytes.len();
-        let ConnectionContext { handler, out, is_drain_announced, is_draining, .. } = cx;
+        let ConnectionContext { handler, out, .. } = cx;
         let forwarded = |meta| ForwardedHeader {
             name: cx.forwarded_header_name,
             from: self.from,
@@ -469,12 +467,8 @@ impl Client {
                 }
                 RequestHead::Complete(head) => head,
             };
-            let is_refused = *is_draining && !self.body_started;
-            let drain = match (is_refused, *is_drain_announced) {
-                (true, _) => Drain::Refusing,
-                (false, true) => Drain::Announced,
-                (false, false) => Drain::None,
-            };
+            let is_refused = cx.drain == Drain::Refusing && !self.body_started;
+            let drain = if is_refused { cx.drain } else { cx.drain.min(Drain::Announced) };
             let dispatched = dispatch(*handler, &head, rest, self.from, drain, out);
             self.body_started &=
                 matches!(dispatched, Dispatched::Pending(_) | Dispatched::Large(_));

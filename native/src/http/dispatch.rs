@@ -12,8 +12,8 @@ use crate::http::json_rpc::read_health;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
 use crate::http::response::insert_query_warning;
 
-/// The size of the read buffer. A request up to this size, head and body, is proxied only once it is
-/// complete, unless the client waits for the upstream server's `100 Continue`. A larger one is
+/// The size of the read buffer. A request up to this size, head and body, is proxied only once it
+/// is complete, unless the client waits for the upstream server's `100 Continue`. A larger one is
 /// answered here if it is a submission with a valid key.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// Largest body of a transaction: `RAW_BODY_BYTES_MAX` of `src/http/limits.ts`.
@@ -37,7 +37,7 @@ pub(crate) enum Dispatched {
 }
 
 /// How far this edge has gone towards its stop.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Drain {
     /// It serves.
     None,
@@ -68,13 +68,12 @@ pub(crate) fn dispatch<H: RequestHandler>(
         if is_known && submission.is_some_and(|it| head.body_size <= bytes_max(it.endpoint)) {
             return Dispatched::Large(total);
         }
-        let is_submission = submission.is_some();
-        let reason = if is_submission { UnhandledReason::Large } else { UnhandledReason::Other };
-        return proxy(
-            handler,
-            if is_draining { UnhandledReason::Draining } else { reason },
-            !is_known,
-        );
+        let reason = match submission {
+            _ if is_draining => UnhandledReason::Draining,
+            Some(_) => UnhandledReason::Large,
+            None => UnhandledReason::Other,
+        };
+        return proxy(handler, reason, !is_known);
     };
     if is_draining {
         return proxy(handler, UnhandledReason::Draining, false);

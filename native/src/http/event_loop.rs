@@ -16,7 +16,7 @@ use rustls::ServerConfig;
 
 use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection::{Client, ConnectionContext, Overdue, Progress};
-use crate::http::dispatch::REQUEST_BYTES_MAX;
+use crate::http::dispatch::{Drain, REQUEST_BYTES_MAX};
 use crate::http::handler::{ClientCloseReason, HandshakeResult, RequestHandler};
 use crate::http::idle_list::IdleList;
 use crate::http::large_request::{LARGE_REQUESTS_MAX, LARGE_REQUESTS_PER_ADDRESS};
@@ -124,8 +124,7 @@ struct EventLoop<'a, H: RequestHandler> {
     scratch: Vec<u8>,
     out: Vec<u8>,
     phase: Phase,
-    is_drain_announced: bool,
-    is_draining: bool,
+    drain: Drain,
     /// Whether each connection is closed with its next response.
     is_retiring: bool,
     /// Whether the mailbox may hold unread messages.
@@ -163,8 +162,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             scratch: vec![0; REQUEST_BYTES_MAX],
             out: Vec::with_capacity(2 * REQUEST_BYTES_MAX),
             phase: Phase::Serving,
-            is_drain_announced: false,
-            is_draining: false,
+            drain: Drain::None,
             is_retiring: false,
             has_messages: true,
             scan_at_ns: 0,
@@ -301,7 +299,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 }
             }
             Command::ListenQuic(mut quic) => {
-                if self.phase == Phase::Serving && !self.is_draining {
+                if self.phase == Phase::Serving && self.drain != Drain::Refusing {
                     let waker = self.mailbox.waker.clone();
                     quic.register(self.mailbox.poll.registry(), QUIC, waker)?;
                     if let Some(config) = &self.tls {
@@ -311,14 +309,13 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 }
             }
             Command::AnnounceDrain => {
-                self.is_drain_announced = true;
+                self.drain = self.drain.max(Drain::Announced);
                 if let Some(quic) = &mut self.quic {
                     quic.announce_drain();
                 }
             }
             Command::Drain => {
-                self.is_drain_announced = true;
-                self.is_draining = true;
+                self.drain = Drain::Refusing;
                 self.drain_quic();
                 self.clients.iter_mut().flatten().for_each(Client::drain);
             }
@@ -460,8 +457,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 out: &mut self.out,
                 upstream_token: upstream_token(index),
                 now_ns,
-                is_drain_announced: self.is_drain_announced,
-                is_draining: self.is_draining,
+                drain: self.drain,
                 is_retiring: self.is_retiring,
                 upstream_permits: &self.upstream_permits,
                 upload_permits: &self.upload_permits,

@@ -172,41 +172,33 @@ fn check_framing<'a>(
     if is_crowded && !has_room(head) {
         return RequestHead::Malformed(HeadError::TooLarge);
     }
-    let is_head_only = line.method == "HEAD";
-    let form = form_of(line);
-    let line_end = head.iter().position(|byte| *byte == b'\n').map_or(size, |at| at + 1);
     let fields = Fields::read(headers, forwarded_header_name);
     // The body of a CONNECT request has no meaning (RFC 9110, 9.3.6).
     let fields = fields.filter(|fields| line.method != "CONNECT" || fields.body_size == 0);
-    let Some(fields) = fields else {
-        return RequestHead::Complete(CompleteHead {
-            size,
-            body_size: 0,
-            is_ambiguous: true,
-            is_crowded,
-            line_end,
-            is_head_only,
-            form,
-            closes: true,
-            expects: false,
-            has_query_key: false,
-            ask: Ask::Other,
-        });
+    let ambiguous = CompleteHead {
+        size,
+        body_size: 0,
+        is_ambiguous: true,
+        is_crowded,
+        line_end: head.iter().position(|byte| *byte == b'\n').map_or(size, |at| at + 1),
+        is_head_only: line.method == "HEAD",
+        form: form_of(line),
+        closes: true,
+        expects: false,
+        has_query_key: false,
+        ask: Ask::Other,
     };
+    let Some(fields) = fields else { return RequestHead::Complete(ambiguous) };
     let is_usual = fields.is_plain && fields.hosts == 1;
     let (ask, has_query_key) = if is_usual { ask_of(line, &fields) } else { (Ask::Other, false) };
     RequestHead::Complete(CompleteHead {
-        size,
         body_size: fields.body_size,
         is_ambiguous: false,
-        is_crowded,
-        line_end,
-        is_head_only,
-        form,
         closes: fields.closes,
         expects: fields.expects,
         has_query_key,
         ask,
+        ..ambiguous
     })
 }
 

@@ -8,7 +8,7 @@ use crate::http::mailbox::Command;
 use crate::node::convert::{guarded, waker};
 use crate::node::ingress_convert::{
     close_ingress_thread, listen_for, listen_quic_for, offer_receipts, present,
-    quic_thread_at_place, send_command, start_ingress_thread, with_ingress_thread,
+    quic_thread_at_place, start_ingress_thread, with_ingress_thread,
 };
 use crate::node::listening_socket::{inherited, into_descriptor, socket_of};
 use crate::node::options::{IngressThreadMemory, IngressThreadOptions, QuicListenOptions};
@@ -73,8 +73,7 @@ pub fn ingress_threads_listen_quic(threads: &[u32], options: QuicListenOptions) 
 
 /// Of a process with so many threads that serve QUIC clients: returns the thread of the socket that
 /// the kernel has at this place, once the process before it, whose sockets are those of the threads
-/// in
-/// `before`, has closed them; 0 where there is none; or PANIC.
+/// in `before`, has closed them; 0 where there is none; or PANIC.
 #[napi]
 pub fn quic_thread_at(before: &[u32], threads: u32, place: u32) -> i32 {
     guarded(PANIC, || quic_thread_at_place(before, threads, place))
@@ -91,18 +90,21 @@ pub fn ingress_threads_receipts(threads: &[u32], batch: &[u8]) -> i32 {
 /// Has the thread proxy every request (1), accept no connections and finish pending requests (2),
 /// end immediately (3), proxy health checks (4), accept no connections and close each with its next
 /// response (5), or distribute the datagrams of QUIC clients among the threads again, because a
-/// successor has ended (6). Returns OK, NO_INGRESS_THREAD,
-/// INGRESS_THREAD_OPTIONS or PANIC.
+/// successor has ended (6). Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
 #[napi]
 pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
-    with_ingress_thread(thread, |thread| match command {
-        1 => send_command(thread, Command::Drain),
-        2 => send_command(thread, Command::Stop),
-        3 => send_command(thread, Command::Exit),
-        4 => send_command(thread, Command::AnnounceDrain),
-        5 => send_command(thread, Command::Retire),
-        6 => send_command(thread, Command::TakeBack),
-        _ => INGRESS_THREAD_OPTIONS,
+    with_ingress_thread(thread, |thread| {
+        let command = match command {
+            1 => Command::Drain,
+            2 => Command::Stop,
+            3 => Command::Exit,
+            4 => Command::AnnounceDrain,
+            5 => Command::Retire,
+            6 => Command::TakeBack,
+            _ => return INGRESS_THREAD_OPTIONS,
+        };
+        thread.send(command);
+        OK
     })
 }
 

@@ -186,12 +186,6 @@ fn ingress_threads(handles: &[u32]) -> Option<Vec<Arc<IngressThread>>> {
     handles.iter().map(|handle| INGRESS_THREADS.find(*handle)).collect()
 }
 
-/// Returns what `ingress_thread_command` returns.
-pub(crate) fn send_command(thread: &IngressThread, command: Command) -> i32 {
-    thread.send(command);
-    OK
-}
-
 /// Returns what `ingress_thread_close` returns.
 pub(crate) fn close_ingress_thread(handle: u32) -> i32 {
     let Some(thread) = INGRESS_THREADS.find(handle) else { return NO_INGRESS_THREAD };

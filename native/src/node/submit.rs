@@ -15,7 +15,8 @@ use crate::node::limits::SUBMIT_PATHS_MAX;
 use crate::node::shared_bytes::{SharedBytes, overlap, release_shared, writable_bytes};
 use crate::node::status_codes::*;
 use crate::submit::fan_out::EngineRef;
-use crate::submit::main_thread::{Answer, MainThread, Submission};
+use crate::submit::main_thread::{MainThread, Submission};
+use crate::submit::path::Outcome;
 use crate::sync::shared_memory::Memory;
 
 /// Of those that JavaScript threads use; None: closed, its memory may be gone.
@@ -32,7 +33,8 @@ const ANSWER_BYTES: usize = SIGNATURE_TEXT_MAX + 8 * ANSWER_NUMBERS;
 const ANSWER_NUMBERS: usize = 6;
 
 /// Opens the path with the targets in a `SharedArrayBuffer`, which it uses until
-/// `submit_path_close`. Returns its handle, above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or PANIC.
+/// `submit_path_close`. Returns its handle, above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or
+/// PANIC.
 #[napi]
 pub fn submit_path_open(
     env: Env,
@@ -143,37 +145,38 @@ pub fn submit(
             received_ns: received_ns as u64,
             max_retries: (max_retries >= 0.0).then_some(max_retries as u64),
         };
-        let answered = if !is_call {
+        let outcome = if !is_call {
             path.submit(body, &submission)
         } else {
-            let Some((call, answered)) = path.submit_call(body, &submission) else { return 0 };
+            let Some((call, outcome)) = path.submit_call(body, &submission) else { return 0 };
             put(out, 0, &[call.id.0 as f64, call.id.1 as f64]);
-            answered
+            outcome
         };
         put(out, ANSWER_NUMBERS - 1, &[path.unread() as f64]);
-        answer(&answered, out)
+        answer(outcome, out)
     })
 }
 
-fn answer(answer: &Answer, out: &mut [u8]) -> i32 {
-    match answer {
-        Answer::Accepted(signature) => {
+/// Writes the answer; returns its code. None: the submission panicked.
+fn answer(outcome: Option<Outcome>, out: &mut [u8]) -> i32 {
+    let Some(outcome) = outcome else { return PANIC };
+    match outcome {
+        Outcome::Accepted(signature) => {
             let text = signature.text();
             for (to, byte) in out.iter_mut().zip(text) {
                 *to = *byte;
             }
             i32::try_from(text.len()).unwrap_or(PANIC)
         }
-        Answer::Invalid(rejected) => {
+        Outcome::Invalid(rejected) => {
             let error = f64::from(rejected.error as u8);
             put(out, 2, &[error, rejected.found as f64, rejected.needed as f64]);
             SUBMIT_INVALID
         }
-        Answer::LeadersFull => SUBMIT_LEADERS_FULL,
-        Answer::NoLeader => SUBMIT_NO_LEADER,
-        Answer::Busy => SUBMIT_BUSY,
-        Answer::RingFull => SUBMIT_RING_FULL,
-        Answer::Failed => PANIC,
+        Outcome::LeadersFull => SUBMIT_LEADERS_FULL,
+        Outcome::NoLeader => SUBMIT_NO_LEADER,
+        Outcome::Busy => SUBMIT_BUSY,
+        Outcome::RingFull => SUBMIT_RING_FULL,
     }
 }
 

@@ -23,7 +23,7 @@ use quinn_proto::{
 };
 
 use crate::quic::delivery::{Delivery, PeerState};
-use crate::quic::event_ring::{CloseCause, Kind, Reason};
+use crate::quic::event::{CloseCause, Kind, Reason};
 use crate::quic::gso_batch::{GsoBatch, GsoWriter};
 use crate::quic::in_flight::InFlight;
 use crate::quic::limits::{
@@ -142,7 +142,7 @@ impl ConnectionDriver {
             wants_sent = true;
         }
         if self.ended {
-            self.drop_waiting(peer, peer.closed_reason());
+            self.drop_waiting(peer, peer.engine_state.closed_reason());
         } else if arrived > 0 {
             let few = IMMEDIATE_MAX.min(peer.queue_max / IMMEDIATE_PART);
             self.is_immediate =
@@ -173,7 +173,7 @@ impl ConnectionDriver {
         self.ended = true;
         self.batch = None;
         peer.advance(PeerState::Closed);
-        let reason = peer.closed_reason();
+        let reason = peer.engine_state.closed_reason();
         for delivery in self.in_flight.resolve_all() {
             let (kind, reason) = match delivery.sent_ns {
                 0 => (Kind::Dropped, reason),

@@ -249,7 +249,7 @@ impl IoThread {
 
     fn run_timers(&mut self) {
         while let Some(peer) = self.queues.timer_updates.pop() {
-            if let Some(at_ns) = peer.take_timer_update() {
+            if let Some(at_ns) = peer.timer.take_timer_update() {
                 self.timers.push(Reverse((at_ns, peer.id)));
             }
         }
@@ -269,7 +269,7 @@ impl IoThread {
     /// The soonest timer. Skips entries whose timer moved away meanwhile.
     fn next_timer_ns(&mut self) -> u64 {
         while let Some(&Reverse((at_ns, id))) = self.timers.peek() {
-            match self.peer_table.find(id).map_or(Due::Stale, |peer| peer.timer_after(at_ns)) {
+            match self.peer_table.find(id).map_or(Due::Stale, |peer| peer.timer.moved(at_ns)) {
                 Due::Now => return at_ns,
                 Due::Later(later_ns) => {
                     self.timers.pop();

@@ -21,7 +21,8 @@ use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::endpoint::{Command, IoThread};
 use crate::quic::engine_state::EngineState;
-use crate::quic::event_ring::{EventRing, Kind, Reason, Record, Waker};
+use crate::quic::event::{Kind, Record};
+use crate::quic::event_ring::{EventRing, Waker};
 use crate::quic::gso_batch::Socket;
 use crate::quic::io_wakeup::IoWaker;
 use crate::quic::landed_shares::{LandedShares, Offer};
@@ -161,13 +162,11 @@ impl Engine {
         let queues = Arc::new(IoQueues::default());
         let peer_table = Arc::new(PeerTable::default());
         let commands = Arc::new(MutexQueue::default());
-        let (state_io, peer_table_io, commands_io) =
-            (engine_state.clone(), peer_table.clone(), commands.clone());
         let io = IoThread::new(
-            state_io,
+            engine_state.clone(),
             queues.clone(),
-            peer_table_io,
-            commands_io,
+            peer_table.clone(),
+            commands.clone(),
             &sockets,
             options.busy_poll,
         );
@@ -394,10 +393,7 @@ impl Engine {
     }
 
     fn reject(&self, peer: u32, tx: u64, tag: u32) -> SendResult {
-        let reason = match self.engine_state.stopping.load(Ordering::Relaxed) {
-            true => Reason::ShuttingDown,
-            false => Reason::NotConnected,
-        } as u8;
+        let reason = self.engine_state.closed_reason() as u8;
         let at_ns = self.engine_state.clock.now_ns();
         let kind = Kind::Dropped;
         let record = Record { kind, tx, peer, tag, reason, at_ns, rtt_us: 0, detail: 0 };

@@ -2,10 +2,11 @@
 //! deliveries, and the queue of endpoint events for the I/O thread, its only consumer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quinn_proto::{ConnectionHandle, EndpointEvent};
 
+use crate::quic::event::Reason;
 use crate::quic::event_ring::EventRing;
 use crate::quic::io_wakeup::IoWaker;
 use crate::quic::landed_shares::LandedShares;
@@ -36,4 +37,14 @@ pub struct EngineState {
     pub landed_shares: LandedShares,
     /// Datagrams dropped because a connection's inbox was full, or larger than announced.
     pub(crate) inbox_drops: AtomicU64,
+}
+
+impl EngineState {
+    /// Why a delivery has no connection to go on.
+    pub(crate) fn closed_reason(&self) -> Reason {
+        match self.stopping.load(Ordering::Relaxed) {
+            true => Reason::ShuttingDown,
+            false => Reason::NotConnected,
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Event order and loss, and when the reader is woken.
 
-use super::{EventRing, Kind, RECORD_FIELDS, Record};
+use super::EventRing;
+use crate::quic::event::{Kind, RECORD_FIELDS, Record};
 use crate::quic::limits::{
     EVENT_UNITS, OUTCOMES_DELAY_NS_MAX, PEER_EVENTS_MAX, SUBMISSION_UNITS_MAX, UNITS_PER_WAKE,
 };

@@ -1,6 +1,6 @@
 //! QUIC to the leaders: the engine (`engine`), its connections (`peer`; `connection` holds the
 //! protocol state and `transmit` sends deliveries, both for the holder of the drive token), the I/O
-//! thread (`endpoint`), and the ring that carries events to JavaScript (`event_ring`).
+//! thread (`endpoint`), and the ring (`event_ring`) that carries each `event` to JavaScript.
 //!
 //! `peer` shares `peer_core` and `connection_stats` with other threads; `peer_table` finds it by
 //! its handle. What waits for a leader is in a `priority_queue`, ordered by `landed_shares`, and
@@ -16,6 +16,7 @@ pub mod delivery;
 pub mod endpoint;
 pub mod engine;
 pub mod engine_state;
+pub mod event;
 pub mod event_ring;
 pub mod gso_batch;
 pub mod in_flight;

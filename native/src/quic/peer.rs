@@ -31,7 +31,7 @@ use quinn_proto::{Connection, ConnectionHandle};
 use crate::quic::connection::{ConnectionDriver, Turn};
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::engine_state::EngineState;
-use crate::quic::event_ring::CloseCause;
+use crate::quic::event::CloseCause;
 use crate::quic::gso_batch::{GsoWriter, Socket};
 use crate::quic::limits::{CALLER_TURNS, CORKED_DELIVERIES_MAX, IO_TURNS};
 use crate::quic::peer_core::PeerCore;
@@ -87,7 +87,7 @@ impl Peer {
     pub fn send(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
-            self.report_drop(&delivery, self.closed_reason());
+            self.report_closed(&delivery);
             return SendResult::Rejected;
         }
         if !self.reserve_place() {
@@ -120,7 +120,7 @@ impl Peer {
     pub fn cork(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
-            self.report_drop(&delivery, self.closed_reason());
+            self.report_closed(&delivery);
             return SendResult::Rejected;
         }
         if self.is_full_for(&delivery, 0) {
@@ -220,16 +220,6 @@ impl Peer {
         }
     }
 
-    /// I/O thread: the timer to wait for, when it is sooner than the armed one.
-    pub(crate) fn take_timer_update(&self) -> Option<u64> {
-        self.timer.take_timer_update()
-    }
-
-    /// I/O thread: what became of the armed timer; `Due::Now` if it still stands.
-    pub(crate) fn timer_after(&self, armed_ns: u64) -> Due {
-        self.timer.moved(armed_ns)
-    }
-
     /// I/O thread: an armed timer is due. Returns a later time to wait for, or does the work.
     pub(crate) fn take_due(self: &Arc<Self>, armed_ns: u64, now_ns: u64) -> Option<u64> {
         match self.timer.take_due(armed_ns, now_ns) {
@@ -264,7 +254,7 @@ impl Drop for Corked {
     /// The thread ends, so no other will send them.
     fn drop(&mut self) {
         for (peer, delivery) in self.0.drain(..) {
-            peer.report_drop(&delivery, peer.closed_reason());
+            peer.report_closed(&delivery);
         }
     }
 }

@@ -10,7 +10,7 @@ use quinn_proto::ConnectionEvent;
 use crate::quic::connection_stats::ConnectionStats;
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::engine_state::EngineState;
-use crate::quic::event_ring::{Kind, Reason, Record};
+use crate::quic::event::{Kind, Reason, Record};
 use crate::quic::gso_batch::Socket;
 use crate::quic::limits::INBOX_DATAGRAMS_MAX;
 use crate::quic::priority_queue::total_order_of;
@@ -207,16 +207,10 @@ impl PeerCore {
         self.queued.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Why a delivery cannot go on a closed connection.
-    pub(crate) fn closed_reason(&self) -> Reason {
-        match self.engine_state.stopping.load(Ordering::Relaxed) {
-            true => Reason::ShuttingDown,
-            false => Reason::NotConnected,
-        }
-    }
-
-    pub(crate) fn report_drop(&self, delivery: &Delivery, reason: Reason) {
-        self.report(Kind::Dropped, delivery.tx, delivery.tag, reason as u8, 0);
+    /// Reports a delivery that no connection takes.
+    pub(crate) fn report_closed(&self, delivery: &Delivery) {
+        let reason = self.engine_state.closed_reason() as u8;
+        self.report(Kind::Dropped, delivery.tx, delivery.tag, reason, 0);
         self.engine_state.events.wake();
     }
 

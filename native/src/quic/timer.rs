@@ -58,11 +58,9 @@ impl ConnectionTimer {
         // A swap, not a store, which a processor may delay past the load that follows: a timer that
         // moves meanwhile is then found here, or passed as a new update.
         self.is_pending.swap(false, Ordering::AcqRel);
-        let timer_ns = self.timer_ns.load(Ordering::Acquire);
-        (timer_ns < self.armed_ns.load(Ordering::Acquire)).then(|| {
-            self.armed_ns.store(timer_ns, Ordering::Release);
-            timer_ns
-        })
+        let timer_ns = self.sooner()?;
+        self.armed_ns.store(timer_ns, Ordering::Release);
+        Some(timer_ns)
     }
 
     /// I/O thread: `armed_ns` has passed.

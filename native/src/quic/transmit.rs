@@ -12,7 +12,7 @@ use quinn_proto::VarInt;
 use crate::quic::congestion::poll_noting_window;
 use crate::quic::connection::{ConnectionDriver, DatagramBatch};
 use crate::quic::delivery::PeerState;
-use crate::quic::event_ring::{Kind, Reason};
+use crate::quic::event::{Kind, Reason};
 use crate::quic::gso_batch::GsoWriter;
 use crate::quic::peer_core::PeerCore;
 use crate::sync::clock::NEVER_NS;

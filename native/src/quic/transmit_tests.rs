@@ -17,7 +17,7 @@ use rustls::crypto::ring::default_provider;
 
 use crate::quic::connection::ConnectionDriver;
 use crate::quic::delivery::Delivery;
-use crate::quic::event_ring::{Kind, Reason};
+use crate::quic::event::{Kind, Reason};
 use crate::quic::gso_batch::GsoWriter;
 use crate::quic::landed_shares::Offer;
 use crate::quic::peer::Peer;

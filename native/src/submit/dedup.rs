@@ -173,7 +173,7 @@ impl DedupCache {
     }
 }
 
-/// Four bytes as JavaScript reads them: bytes outside are 0.
+/// Four bytes; those outside of the transaction are 0.
 fn word_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     for (to, byte) in word.iter_mut().zip(bytes.iter().skip(at)) {

@@ -39,8 +39,9 @@ pub const BURST_GAP_NS: u64 = 60_000;
 pub const CORKED_TRANSACTIONS_MAX: u32 = 16;
 /// How long the oldest one may be corked before the next transaction or other work.
 pub const CORKED_NS_MAX: u64 = 200_000;
-/// How often a thread waits for others in one turn of its loop, and for how long: together some 5 ms. A
-/// thread that sends needs microseconds; one that reads the events, some milliseconds at most.
+/// How often a thread waits for others in one turn of its loop, and for how long: together some
+/// 5 ms. A thread that sends needs microseconds; one that reads the events, some milliseconds at
+/// most.
 const PAUSES_PER_TURN: usize = 25;
 const PAUSE: Duration = Duration::from_micros(200);
 /// Numbers of transactions of one thread, a range of its own; the first range is the sender's:
@@ -256,9 +257,9 @@ impl<E: EngineHandle> FanOut<E> {
         self.engine_handle.now_ns()
     }
 
-    /// The record of the last transaction is complete. The sender is woken at the end of the turn if
-    /// it has deliveries to make to further leaders: one wake, which costs microseconds, serves all
-    /// requests that arrived together, and delays no response.
+    /// The record of the last transaction is complete. The sender is woken at the end of the turn
+    /// if it has deliveries to make to further leaders: one wake, which costs microseconds, serves
+    /// all requests that arrived together, and delays no response.
     pub fn sent_recorded(&mut self, now_ns: u64) {
         self.is_wake_due |= self.is_urgent;
         self.engine_handle.note_record(self.is_urgent, now_ns);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::fixture::{BYTES, Call, Fixture, NS_PER_MS, OFFER, fan_out_on, targets_of};
 use super::*;
 use crate::quic::engine::Options;
-use crate::quic::event_ring::RECORD_FIELDS;
+use crate::quic::event::RECORD_FIELDS;
 use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, UNITS_PER_WAKE};
 
 #[test]

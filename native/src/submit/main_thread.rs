@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::decode::decoder::Decoder;
-use crate::decode::errors::Rejected;
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::{peek_signature_offset, starts_well};
 use crate::http::json_rpc::{Call, read_call};
@@ -14,7 +13,7 @@ use crate::quic::engine::Engine;
 use crate::submit::counters::{COUNTERS_BYTES, Counters};
 use crate::submit::dedup::{DedupCache, Sizes, prepared};
 use crate::submit::fan_out::{EngineHandle, EngineRef, FanOut, FanOutResult};
-use crate::submit::path::{RequestMeta, Sent, SignatureText, SubmitPath};
+use crate::submit::path::{Outcome, RequestMeta, SubmitPath};
 use crate::submit::records::{Records, Submitter};
 use crate::submit::target_table::SharedTargetTable;
 use crate::submit::thread_status::ThreadStatus;
@@ -33,24 +32,6 @@ pub struct Submission {
     pub max_retries: Option<u64>,
 }
 
-/// The answer to a submission.
-pub enum Answer {
-    /// It is sent, or was sent recently; its signature.
-    Accepted(SignatureText),
-    /// It is not valid.
-    Invalid(Rejected),
-    /// Every leader's queue is full of transactions of the same or a higher rank.
-    LeadersFull,
-    /// No leader is connected.
-    NoLeader,
-    /// Nothing is decided: another thread does not finish sending it. It is valid.
-    Busy,
-    /// Nothing is decided: the event ring is full, which this thread must read first.
-    RingFull,
-    /// It panicked, and has no record; it may have been sent.
-    Failed,
-}
-
 /// The path as the main thread uses it.
 pub struct MainThread<E> {
     pub(super) path: SubmitPath<E>,
@@ -60,8 +41,8 @@ pub struct MainThread<E> {
 }
 
 impl MainThread<EngineRef> {
-    /// With these targets, and an empty dedup cache whose hash has this seed. None if the memory has
-    /// another size.
+    /// With these targets, and an empty dedup cache whose hash has this seed. None if the memory
+    /// has another size.
     #[must_use]
     pub fn open(
         (handle, engine): (u32, Arc<Engine>),
@@ -117,14 +98,18 @@ impl<E: EngineHandle> MainThread<E> {
         self.path.records.unread()
     }
 
-    /// Submits a transaction.
-    pub fn submit(&mut self, bytes: &[u8], submission: &Submission) -> Answer {
+    /// Submits a transaction. None: it panicked, and has no record; it may have been sent.
+    pub fn submit(&mut self, bytes: &[u8], submission: &Submission) -> Option<Outcome> {
         submit(&mut self.path, bytes, submission, &mut self.sent)
     }
 
     /// Submits the transaction of a JSON-RPC call in its usual form. None for a body of another
     /// form, of which nothing is submitted.
-    pub fn submit_call(&mut self, body: &[u8], submission: &Submission) -> Option<(Call, Answer)> {
+    pub fn submit_call(
+        &mut self,
+        body: &[u8],
+        submission: &Submission,
+    ) -> Option<(Call, Option<Outcome>)> {
         let Self { path, transaction, sent, .. } = self;
         let call = read_call(body, transaction.as_mut_slice())?;
         let bytes = transaction.get(..call.size).unwrap_or_default();
@@ -133,8 +118,8 @@ impl<E: EngineHandle> MainThread<E> {
             return None;
         }
         let submission = Submission { max_retries: call.max_retries, ..*submission };
-        let answer = submit(path, bytes, &submission, sent);
-        Some((call, answer))
+        let outcome = submit(path, bytes, &submission, sent);
+        Some((call, outcome))
     }
 }
 
@@ -143,12 +128,13 @@ fn submit<E: EngineHandle>(
     bytes: &[u8],
     submission: &Submission,
     sent: &mut FanOutResult,
-) -> Answer {
+) -> Option<Outcome> {
     let decide = AssertUnwindSafe(|| decide(path, bytes, submission, sent));
-    catch_unwind(decide).unwrap_or_else(|_| {
+    let outcome = catch_unwind(decide).ok();
+    if outcome.is_none() {
         let _ = path.records.void();
-        Answer::Failed
-    })
+    }
+    outcome
 }
 
 fn decide<E: EngineHandle>(
@@ -156,9 +142,9 @@ fn decide<E: EngineHandle>(
     bytes: &[u8],
     submission: &Submission,
     sent: &mut FanOutResult,
-) -> Answer {
+) -> Outcome {
     if !path.records.has_room() {
-        return Answer::RingFull;
+        return Outcome::RingFull;
     }
     let &Submission { number, account, received_ns, max_retries } = submission;
     let submitter = Submitter::MainThread { number, account };
@@ -166,12 +152,5 @@ fn decide<E: EngineHandle>(
     let outcome = path.send(bytes, &meta, sent);
     // No turn of its own: each transaction leaves at once.
     path.fan_out.end_turn();
-    match outcome {
-        Sent::Accepted(signature) => Answer::Accepted(signature),
-        Sent::Invalid(rejected) => Answer::Invalid(rejected),
-        Sent::LeadersFull => Answer::LeadersFull,
-        Sent::NoLeader => Answer::NoLeader,
-        Sent::Busy => Answer::Busy,
-        Sent::RingFull => Answer::RingFull,
-    }
+    outcome
 }

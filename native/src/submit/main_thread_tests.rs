@@ -1,7 +1,8 @@
 //! What the main thread's submissions are answered, and what is recorded of them.
 
 use super::*;
-use crate::submit::main_thread::{Answer, MainThread, Submission};
+use crate::submit::main_thread::{MainThread, Submission};
+use crate::submit::path::Outcome;
 
 /// Fields of a record: the account's size, the client's `maxRetries`, and the plan's number.
 const ACCOUNT_SIZE_AT: usize = 2;
@@ -16,15 +17,15 @@ fn main_thread(fixture: &mut Fixture) -> MainThread<FakeEngine> {
     MainThread::new(std::mem::replace(&mut fixture.handler, spare.handler).path, Memory::fresh(8))
 }
 
-fn text_of(answer: Answer) -> String {
-    match answer {
-        Answer::Accepted(signature) => String::from_utf8(signature.text().to_vec()).unwrap(),
-        Answer::Invalid(rejected) => format!("{:?}", rejected.error),
-        Answer::LeadersFull => "leaders full".into(),
-        Answer::NoLeader => "no leader".into(),
-        Answer::Busy => "busy".into(),
-        Answer::RingFull => "ring full".into(),
-        Answer::Failed => "failed".into(),
+fn text_of(outcome: Option<Outcome>) -> String {
+    match outcome {
+        Some(Outcome::Accepted(signature)) => String::from_utf8(signature.text().to_vec()).unwrap(),
+        Some(Outcome::Invalid(rejected)) => format!("{:?}", rejected.error),
+        Some(Outcome::LeadersFull) => "leaders full".into(),
+        Some(Outcome::NoLeader) => "no leader".into(),
+        Some(Outcome::Busy) => "busy".into(),
+        Some(Outcome::RingFull) => "ring full".into(),
+        None => "failed".into(),
     }
 }
 

@@ -26,6 +26,7 @@ pub mod key_format;
 pub mod key_table;
 pub mod limit_registry;
 pub mod main_thread;
+pub mod networks;
 pub mod path;
 pub mod rate_limit;
 pub mod records;

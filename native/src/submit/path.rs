@@ -52,24 +52,20 @@ pub(super) struct RequestMeta<'a> {
     pub(super) max_retries: Option<u64>,
 }
 
-/// The result of a submission.
-pub(super) enum Outcome {
-    /// Its signature.
-    Accepted(SignatureText),
-    Rejected(Rejection),
-}
-
 /// What became of a transaction.
-pub(super) enum Sent {
-    /// Its signature.
+pub enum Outcome {
+    /// It is sent, or was sent recently; its signature.
     Accepted(SignatureText),
+    /// It is not valid.
     Invalid(Rejected),
-    /// Every leader's queue is full.
+    /// Every leader's queue is full of transactions of the same or a higher rank.
     LeadersFull,
+    /// No leader is connected.
     NoLeader,
-    /// Another thread is sending it, and does not finish.
+    /// Nothing is decided: another thread does not finish sending it. It is valid.
     Busy,
-    /// The event ring has no room for its record, and the main thread does not read it.
+    /// Nothing is decided: the event ring has no room for its record, and the main thread does not
+    /// read it.
     RingFull,
 }
 
@@ -80,21 +76,26 @@ pub struct SignatureText {
 }
 
 impl<E: EngineHandle> SubmitPath<E> {
-    /// Sends it, finds that it is a duplicate, or rejects it, which is recorded.
+    /// Sends it, or finds that it is a duplicate, and returns its signature. A rejection is counted
+    /// and recorded.
     pub(super) fn submit(
         &mut self,
         bytes: &[u8],
         meta: &RequestMeta<'_>,
         sent: &mut FanOutResult,
-    ) -> Outcome {
-        match self.send(bytes, meta, sent) {
-            Sent::Accepted(signature) => Outcome::Accepted(signature),
-            Sent::Invalid(rejected) => self.invalid(rejected, meta),
-            Sent::LeadersFull => self.refused(Rejection::leaders_full(), meta),
-            Sent::NoLeader => self.refused(Rejection::no_leader(), meta),
-            Sent::Busy => self.refused(Rejection::busy(), meta),
-            Sent::RingFull => self.refused(Rejection::ring_full(), meta),
-        }
+    ) -> Result<SignatureText, Rejection> {
+        let (rejection, validation) = match self.send(bytes, meta, sent) {
+            Outcome::Accepted(signature) => return Ok(signature),
+            Outcome::Invalid(rejected) => {
+                (Rejection::undecodable(&rejected), numbers(&Err(rejected)))
+            }
+            Outcome::LeadersFull => (Rejection::leaders_full(), VALID),
+            Outcome::NoLeader => (Rejection::no_leader(), VALID),
+            Outcome::Busy => (Rejection::busy(), VALID),
+            Outcome::RingFull => (Rejection::ring_full(), VALID),
+        };
+        self.record_rejection(&rejection, meta, self.fan_out.now_ns(), Some(validation));
+        Err(rejection)
     }
 
     /// As `submit`, but records no rejection. Waits for other threads for a few ms at most.
@@ -103,7 +104,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         bytes: &[u8],
         meta: &RequestMeta<'_>,
         sent: &mut FanOutResult,
-    ) -> Sent {
+    ) -> Outcome {
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
         {
@@ -112,11 +113,11 @@ impl<E: EngineHandle> SubmitPath<E> {
         let validation = self.decoder.decode(bytes);
         let offset = match &validation {
             Ok(accepted) => accepted.signature_offset,
-            Err(rejected) => return Sent::Invalid(diagnose(bytes, *rejected)),
+            Err(rejected) => return Outcome::Invalid(diagnose(bytes, *rejected)),
         };
         while !self.records.has_room() {
             if !self.fan_out.pause() {
-                return Sent::RingFull;
+                return Outcome::RingFull;
             }
         }
         let decoded_ns = self.fan_out.now_ns();
@@ -126,7 +127,7 @@ impl<E: EngineHandle> SubmitPath<E> {
             match self.dedup.reserve(bytes, offset, decoded_ns) {
                 Reservation::Duplicate => return self.duplicate(bytes, meta, offset),
                 Reservation::Pending if self.fan_out.pause() => {}
-                Reservation::Pending => return Sent::Busy,
+                Reservation::Pending => return Outcome::Busy,
                 Reservation::New => break,
             }
         }
@@ -147,10 +148,10 @@ impl<E: EngineHandle> SubmitPath<E> {
         }
         match outcome {
             FanOutOutcome::Sent => {}
-            FanOutOutcome::LeadersFull => return Sent::LeadersFull,
-            FanOutOutcome::NoLeader => return Sent::NoLeader,
+            FanOutOutcome::LeadersFull => return Outcome::LeadersFull,
+            FanOutOutcome::NoLeader => return Outcome::NoLeader,
             // The room that was there is another thread's now.
-            FanOutOutcome::Unpublished => return Sent::RingFull,
+            FanOutOutcome::Unpublished => return Outcome::RingFull,
         }
         let sent_ns = self.fan_out.now_ns();
         self.records.complete(sent_ns, sent);
@@ -159,47 +160,28 @@ impl<E: EngineHandle> SubmitPath<E> {
         self.accepted(bytes, offset)
     }
 
-    fn duplicate(&mut self, bytes: &[u8], meta: &RequestMeta<'_>, offset: usize) -> Sent {
+    fn duplicate(&mut self, bytes: &[u8], meta: &RequestMeta<'_>, offset: usize) -> Outcome {
         let now_ns = self.fan_out.now_ns();
         while !self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset) {
             if !self.fan_out.pause() {
-                return Sent::RingFull;
+                return Outcome::RingFull;
             }
         }
         self.fan_out.recorded(now_ns);
         self.accepted(bytes, offset)
     }
 
-    fn accepted(&self, bytes: &[u8], offset: usize) -> Sent {
+    fn accepted(&self, bytes: &[u8], offset: usize) -> Outcome {
         self.counters.add(Counter::Accepted, 1.0);
-        Sent::Accepted(SignatureText::of(bytes, offset))
+        Outcome::Accepted(SignatureText::of(bytes, offset))
     }
 
-    /// Counts and records a rejection of a valid transaction.
-    fn refused(&mut self, rejection: Rejection, meta: &RequestMeta<'_>) -> Outcome {
-        let validation = Some(VALID);
-        self.record_rejection(&rejection, meta, self.fan_out.now_ns(), validation);
-        Outcome::Rejected(rejection)
+    /// Counts and records a rejection of what was not decoded.
+    pub(super) fn reject(&mut self, rejection: &Rejection, meta: &RequestMeta<'_>) {
+        self.record_rejection(rejection, meta, 0, None);
     }
 
-    fn invalid(&mut self, rejected: Rejected, meta: &RequestMeta<'_>) -> Outcome {
-        let rejection = Rejection::undecodable(&rejected);
-        let validation = Some(numbers(&Err(rejected)));
-        self.record_rejection(&rejection, meta, self.fan_out.now_ns(), validation);
-        Outcome::Rejected(rejection)
-    }
-
-    /// Counts and records a rejection of what was not decoded. `answered_ns` is 0 where it is no
-    /// result of a submission.
-    pub(super) fn reject(
-        &mut self,
-        rejection: &Rejection,
-        meta: &RequestMeta<'_>,
-        answered_ns: u64,
-    ) {
-        self.record_rejection(rejection, meta, answered_ns, None);
-    }
-
+    /// `answered_ns` is 0 where it is no result of a submission.
     fn record_rejection(
         &mut self,
         rejection: &Rejection,

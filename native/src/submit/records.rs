@@ -1,6 +1,6 @@
 //! Hot path: the records of submissions, which each thread that accepts some writes to the events
-//! of the engine (`quic/event_ring.rs`) for the accounting of the main thread. The layout is that of
-//! `src/engine/submission-record.ts`.
+//! of the engine (`quic/event_ring.rs`) for the accounting of the main thread. The layout is that
+//! of `src/engine/submission-record.ts`.
 //!
 //! ```text
 //!  ┌ numbers ─────────────────────────────────────────────┬ key id, account ─┬ transaction ─┐
@@ -35,7 +35,7 @@ use crate::submit::key_table::{ACCOUNT_BYTES_MAX, KEY_ID_BYTES, Key};
 use crate::sync::entry_ring::{Entry, PendingEntry, UNIT_WORDS};
 
 /// Kinds of records: a sent transaction, a duplicate of an accepted one, a rejection, or a request
-/// that its key's policy does not allow. The others are `Kind` of `quic/event_ring.rs`.
+/// that its key's policy does not allow. The others are `Kind` of `quic/event.rs`.
 const SENT: f64 = 1.0;
 const DUPLICATE: f64 = 2.0;
 const REJECTED: f64 = 3.0;

@@ -1,8 +1,8 @@
 //! Hot path: how an ingress thread handles an HTTP request: it checks key and limit, reads the body
-//! in either form, takes each transaction along its path (`path`), and answers. What it rejects it
-//! answers and records too. It proxies to the main thread, before it answers or sends anything, calls
-//! of methods that only that one answers, and keys that only that one can judge; a charge of the rate
-//! limit is kept, and passed on.
+//! in either form, takes each transaction along its path (`path`), and answers. It answers and records
+//! rejections too. It proxies to the main thread what only that one can answer: some methods, and
+//! some keys. It does so before it answers or sends anything, and tells the main thread whether the
+//! rate limit was charged.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ use crate::http::rpc_body::{
 use crate::submit::counters::Counter;
 use crate::submit::fan_out::{EngineHandle, FanOutResult};
 use crate::submit::key_table::{Key, NotAdmitted};
-use crate::submit::path::{Outcome, RequestMeta, SubmitPath};
+use crate::submit::path::{RequestMeta, SignatureText, SubmitPath};
 use crate::submit::thread_status::ThreadState;
 
 /// The request handler of an ingress thread.
@@ -83,7 +83,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             NotAdmitted::Limited(key, rejection) => {
                 // Before the body is read, so its id and its size do not count.
                 let meta = RequestMeta::keyed(&key, received_ns, 0);
-                self.path.reject(&rejection, &meta, 0);
+                self.path.reject(&rejection, &meta);
                 rejection
             }
             NotAdmitted::OutOfPolicy(key, violation) => {
@@ -179,8 +179,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 let is_text = request.endpoint == Endpoint::Text;
                 let decoded = is_text.then(|| decode_text(body)).flatten();
                 match path.submit(decoded.as_deref().unwrap_or(body), &meta, sent) {
-                    Outcome::Accepted(signature) => writer.raw_accepted(out, signature.text()),
-                    Outcome::Rejected(rejection) => {
+                    Ok(signature) => writer.raw_accepted(out, signature.text()),
+                    Err(rejection) => {
                         writer.rejected(out, request.endpoint, "", &rejection);
                     }
                 }
@@ -198,14 +198,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 let id = body.get(call.id.0..call.id.1).unwrap_or_default();
                 let id = std::str::from_utf8(id).unwrap_or("null");
                 let meta = RequestMeta { max_retries: call.max_retries, ..meta };
-                match path.submit(bytes, &meta, sent) {
-                    Outcome::Accepted(signature) => {
-                        writer.rpc_result(out, id.as_bytes(), signature.text());
-                    }
-                    Outcome::Rejected(rejection) => {
-                        writer.rejected(out, request.endpoint, id, &rejection);
-                    }
-                }
+                write_rpc(writer, out, id, path.submit(bytes, &meta, sent));
             }
         }
         Ok(())
@@ -255,14 +248,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
             Call::Rejected(rejection) => self.reject_form(request, &id, &rejection, meta, out),
             Call::Send { bytes, max_retries } => {
                 let meta = RequestMeta { max_retries, ..*meta };
-                match self.path.submit(&bytes, &meta, &mut self.sent) {
-                    Outcome::Accepted(signature) => {
-                        self.writer.rpc_result(out, id.as_bytes(), signature.text());
-                    }
-                    Outcome::Rejected(rejection) => {
-                        self.writer.rejected(out, request.endpoint, &id, &rejection);
-                    }
-                }
+                let submitted = self.path.submit(&bytes, &meta, &mut self.sent);
+                write_rpc(&mut self.writer, out, &id, submitted);
             }
         }
         Ok(())
@@ -277,7 +264,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         meta: &RequestMeta<'_>,
         out: &mut Vec<u8>,
     ) {
-        self.path.reject(rejection, meta, 0);
+        self.path.reject(rejection, meta);
         self.writer.rejected(out, request.endpoint, id, rejection);
     }
 
@@ -308,7 +295,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 body.push(',');
                 let now_ns = self.path.fan_out.now_ns();
                 if let Some(limited) = self.path.keys.charge_again(key, now_ns) {
-                    self.path.reject(&limited, &meta, 0);
+                    self.path.reject(&limited, &meta);
                     limited.push_rpc(&mut body, &call_id(*call));
                     continue;
                 }
@@ -326,14 +313,14 @@ impl<E: EngineHandle> SubmitHandler<E> {
             Call::MainThread => Rejection::internal().push_rpc(body, &id),
             Call::Health => push_result(body, &id, HEALTHY),
             Call::Rejected(rejection) => {
-                self.path.reject(&rejection, meta, 0);
+                self.path.reject(&rejection, meta);
                 rejection.push_rpc(body, &id);
             }
             Call::Send { bytes, max_retries } => {
                 let meta = RequestMeta { max_retries, ..*meta };
                 match self.path.submit(&bytes, &meta, &mut self.sent) {
-                    Outcome::Accepted(signature) => push_result(body, &id, signature.text()),
-                    Outcome::Rejected(rejection) => rejection.push_rpc(body, &id),
+                    Ok(signature) => push_result(body, &id, signature.text()),
+                    Err(rejection) => rejection.push_rpc(body, &id),
                 }
             }
         }
@@ -425,6 +412,19 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
 
     fn end_turn(&mut self) {
         self.path.fan_out.end_turn();
+    }
+}
+
+/// Writes the response to a JSON-RPC call of `sendTransaction`.
+fn write_rpc(
+    writer: &mut ResponseWriter,
+    out: &mut Vec<u8>,
+    id: &str,
+    submitted: Result<SignatureText, Rejection>,
+) {
+    match submitted {
+        Ok(signature) => writer.rpc_result(out, id.as_bytes(), signature.text()),
+        Err(rejection) => writer.rejected(out, Endpoint::JsonRpc, id, &rejection),
     }
 }
 

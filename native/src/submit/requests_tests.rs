@@ -489,8 +489,8 @@ fn transaction_that_another_thread_is_sending_is_awaited() {
         let outcome = loop {
             // The other thread may be slower than one turn's patience.
             match path.submit(bytes, &meta, sent) {
-                Outcome::Rejected(_) => path.fan_out.end_turn(),
-                Outcome::Accepted(signature) => break signature,
+                Err(_) => path.fan_out.end_turn(),
+                Ok(signature) => break signature,
             }
         };
         assert_eq!(outcome.text(), signature(bytes).as_bytes());

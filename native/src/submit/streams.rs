@@ -19,7 +19,7 @@ use crate::quic_server::verdict::SIGNATURE_BYTES;
 use crate::submit::counters::Counter;
 use crate::submit::fan_out::EngineHandle;
 use crate::submit::key_table::{Digest, Key, NotAdmitted};
-use crate::submit::path::{Outcome, RequestMeta};
+use crate::submit::path::RequestMeta;
 use crate::submit::rate_limit::Rate;
 use crate::submit::requests::{SubmitHandler, unix_ms};
 
@@ -61,8 +61,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let meta =
             RequestMeta { max_retries, ..RequestMeta::keyed(&key, received_ns, bytes.len()) };
         match self.path.submit(bytes, &meta, &mut self.sent) {
-            Outcome::Accepted(_) => Decision { code: 0, signature, is_repeated },
-            Outcome::Rejected(rejection) => refused_with(rejection.reason, signature),
+            Ok(_) => Decision { code: 0, signature, is_repeated },
+            Err(rejection) => refused_with(rejection.reason, signature),
         }
     }
 
@@ -78,7 +78,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let reason = match self.path.keys.admit_key(key, client.from, received_ns, unix_ms) {
             Ok(key) => return Ok(key),
             Err(NotAdmitted::Limited(key, rejection)) => {
-                self.path.reject(&rejection, &meta_of(&key), 0);
+                self.path.reject(&rejection, &meta_of(&key));
                 return Err(rejection.reason);
             }
             Err(NotAdmitted::OutOfPolicy(key, violation)) => {
@@ -174,7 +174,7 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
                 };
                 match violation {
                     Some(violation) => self.path.violated(&violation.for_account, &meta),
-                    None => self.path.reject(&Rejection::new(reason, message), &meta, 0),
+                    None => self.path.reject(&Rejection::new(reason, message), &meta),
                 }
             }
             // With `costs_one` it was counted as what the key's limits say.

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! No thread waits for the writer: a table that changed while it was read is read again, a few
-//! times, and then the last one that was read consistently is used. Every access is sequentially consistent, as JavaScript's `Atomics` are.
+//! times, and then the last one that was read consistently is used. Every access is sequentially
+//! consistent, as JavaScript's `Atomics` are.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;

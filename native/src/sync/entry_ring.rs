@@ -177,14 +177,14 @@ impl EntryRing {
         let Some((state, words)) = self.at(entry.0) else { return };
         if state.load(SeqCst) == entry.0 {
             change(words);
-            settle(state, entry, DONE);
+            finish(state, entry, DONE);
         }
     }
 
     /// The reader skips a pending entry.
     pub fn void(&self, entry: PendingEntry) {
         if let Some((state, _)) = self.at(entry.0) {
-            settle(state, entry, VOID);
+            finish(state, entry, VOID);
         }
     }
 
@@ -199,7 +199,7 @@ impl EntryRing {
                 return count;
             }
             let Some((state, _)) = self.at(u64::from(cursor) << 32) else { return count };
-            let found = if count == 0 { settled(state) } else { state.load(Acquire) };
+            let found = if count == 0 { wait_until_written(state) } else { state.load(Acquire) };
             let kind = found & KIND;
             if kind == 0 || (kind == PENDING && count > 0) {
                 return count;
@@ -230,13 +230,13 @@ impl EntryRing {
     }
 }
 
-/// Ends an entry's wait, unless the reader gave up before.
-fn settle(state: &AtomicU64, PendingEntry(pending): PendingEntry, kind: u64) {
+/// Makes a pending entry DONE or VOID, unless the reader gave up before.
+fn finish(state: &AtomicU64, PendingEntry(pending): PendingEntry, kind: u64) {
     let _ = state.compare_exchange(pending, pending & !KIND | kind, SeqCst, SeqCst);
 }
 
 /// The state once it is DONE or VOID, or after the wait.
-fn settled(state: &AtomicU64) -> u64 {
+fn wait_until_written(state: &AtomicU64) -> u64 {
     for attempt in 0..SPINS + PAUSES {
         let found = state.load(Acquire);
         if matches!(found & KIND, DONE | VOID) {

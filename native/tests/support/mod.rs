@@ -25,7 +25,7 @@ pub use tls::server_tls;
 use transport_params::{Params, WithParams};
 
 use touchdown_native::quic::engine::{Engine, Options};
-use touchdown_native::quic::event_ring::RECORD_FIELDS;
+use touchdown_native::quic::event::RECORD_FIELDS;
 
 /// How a leader treats its clients.
 #[derive(Clone, Copy)]
