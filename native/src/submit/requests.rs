@@ -1,8 +1,8 @@
 //! Hot path: how an ingress thread handles an HTTP request: it checks key and limit, reads the body
-//! in either form, takes each transaction along its path (`path`), and answers. It answers and records
-//! rejections too. It proxies to the main thread what only that one can answer: some methods, and
-//! some keys. It does so before it answers or sends anything, and tells the main thread whether the
-//! rate limit was charged.
+//! in either form, takes each transaction along its path (`path`), and answers. It records what it
+//! rejects. It proxies to the main thread what only that one can answer: some methods, and some
+//! keys. It does so before it answers or sends anything, and tells the main thread whether the rate
+//! limit was charged.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
