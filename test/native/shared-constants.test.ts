@@ -138,18 +138,10 @@ const EQUAL: readonly Pair[] = [
   ["submit/key_table.rs", "TOKEN_BYTES_MIN", "src/core/limits.ts", "TOKEN_CHARS_MIN"],
   ["submit/key_table.rs", "TOKEN_BYTES_MAX", "src/core/limits.ts", "TOKEN_CHARS_MAX"],
   ...alike("submit/key_table.rs", "src/engine/submission-record.ts", "ACCOUNT_BYTES_MAX"),
-  ...alike("submit/dedup_index.rs", "src/dedup/recent-transactions.ts", "ENTRY_NUMBERS BYTES_MIN"),
 ];
 
 /** Related in another way: Rust's number must be what the function returns for TypeScript's. */
 const RELATED: readonly (readonly [...Pair, (value: number) => unknown])[] = [
-  [
-    "submit/dedup_index.rs",
-    "FREE_PART",
-    "src/dedup/recent-transactions.ts",
-    "FREE_SHARE",
-    (share) => 1 / share,
-  ],
   [
     "submit/records.rs",
     "BYTES_AT",
@@ -191,8 +183,8 @@ describe("a constant of both languages", () => {
     expect(rustValue(file, name)).toBeGreaterThanOrEqual(value);
   });
 
-  it("is equal where Rust has it inside: dedup_index.rs", () => {
-    const text = read("native/src/submit/dedup_index.rs");
+  it("is equal where Rust has it inside: dedup.rs", () => {
+    const text = read("native/src/submit/dedup.rs");
     const limits = (name: string) => constantOf("src/dedup/limits.ts", name);
     const sizes = /Self \{ entries_max: (.*), bytes_max: (.*), keep_ms: (.*), lock_ms: .* \}/;
     const product = (expression: string) =>
@@ -202,10 +194,6 @@ describe("a constant of both languages", () => {
       limits("DEDUP_BYTES_MAX"),
       limits("DEDUP_KEEP_MS"),
     ]);
-    const growth = /const GROWTH: \[usize; 2\] = \[(\d), (\d)\];/.exec(text);
-    expect(Number(growth?.[1]) / Number(growth?.[2])).toBe(
-      constantOf("src/dedup/recent-transactions.ts", "GROWTH"),
-    );
   });
 
   it("has a row here if a Rust comment names it", () => {
@@ -233,7 +221,6 @@ const COMPARED_ELSEWHERE: ReadonlySet<string> = new Set([
   "DEDUP_TRANSACTIONS_MAX of src/dedup/limits.ts",
   "DEDUP_BYTES_MAX of src/dedup/limits.ts",
   "DEDUP_KEEP_MS of src/dedup/limits.ts",
-  "GROWTH of src/dedup/recent-transactions.ts",
   "BEARER of src/http/framing.ts",
   "TEXT of src/http/framing.ts",
   "KEYLESS_METHODS of src/http/submit/json-rpc-parse.ts",

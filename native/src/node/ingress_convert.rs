@@ -21,7 +21,7 @@ use crate::node::status_codes::{
     INGRESS_THREAD_FULL, INGRESS_THREAD_LISTEN, INGRESS_THREAD_OPTIONS, INGRESS_THREAD_TLS,
     NO_INGRESS_THREAD, NO_PRIORITY, OK, PANIC,
 };
-use crate::node::submit::dedup_memory_of;
+use crate::node::submit::dedup_of;
 use crate::quic::event_ring::Waker;
 use crate::quic_server::options;
 use crate::quic_server::server::QuicServer;
@@ -43,7 +43,7 @@ pub(crate) fn start_ingress_thread(
     memory: IngressThreadMemory,
     waker: Waker,
 ) -> i32 {
-    let (Some(options), Some(dedup)) = (options_of(&given), dedup_memory_of(given.path)) else {
+    let (Some(options), Some(dedup)) = (options_of(&given), dedup_of(given.path)) else {
         return INGRESS_THREAD_OPTIONS;
     };
     let (counters, targets) = (memory.counters.memory(), memory.targets.memory());

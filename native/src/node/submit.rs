@@ -6,7 +6,6 @@ use napi::Env;
 use napi::bindgen_prelude::Uint8ArraySlice;
 use napi_derive::napi;
 use parking_lot::Mutex;
-use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::decode::base58::SIGNATURE_TEXT_MAX;
 use crate::node::convert::{DECODERS, ENGINES, guarded};
@@ -14,10 +13,10 @@ use crate::node::handles::Handles;
 use crate::node::limits::SUBMIT_PATHS_MAX;
 use crate::node::shared_bytes::{SharedBytes, overlap, release_shared, writable_bytes};
 use crate::node::status_codes::*;
+use crate::submit::dedup::DedupCache;
 use crate::submit::fan_out::EngineRef;
 use crate::submit::main_thread::{MainThread, Submission};
 use crate::submit::path::Outcome;
-use crate::sync::shared_memory::Memory;
 
 /// Of those that JavaScript threads use; None: closed, its memory may be gone.
 type SubmitPathCell = Mutex<Option<MainThread<EngineRef>>>;
@@ -47,16 +46,10 @@ pub fn submit_path_open(
             return SUBMIT_PATH_OPTIONS;
         };
         let shared = targets.memory();
-        // Clients choose their signatures, so the hash has a secret seed.
-        let mut seed = [0; 4];
-        if SystemRandom::new().fill(&mut seed).is_err() {
-            return SUBMIT_PATH_OPTIONS;
-        }
-        let seed = u32::from_le_bytes(seed);
         let opened = SUBMIT_PATHS.insert(
             |_| false,
             || {
-                let path = MainThread::open((engine, found), decoder, &shared, seed);
+                let path = MainThread::open((engine, found), decoder, &shared);
                 path.map(|path| Arc::new(Mutex::new(Some(path)))).ok_or(())
             },
         );
@@ -111,9 +104,9 @@ fn with_path(handle: u32, act: impl FnOnce(&mut MainThread<EngineRef>) -> i32) -
     })
 }
 
-/// The memory of a path's dedup cache; None if the path is closed.
-pub(crate) fn dedup_memory_of(path: u32) -> Option<Memory> {
-    SUBMIT_PATHS.find(path)?.lock().as_ref().map(MainThread::dedup_memory)
+/// The dedup cache of a path; None if the path is closed.
+pub(crate) fn dedup_of(path: u32) -> Option<Arc<DedupCache>> {
+    SUBMIT_PATHS.find(path)?.lock().as_ref().map(MainThread::dedup)
 }
 
 /// Submits a transaction, or with `is_call` that of a JSON-RPC call `sendTransaction`. `number` is

@@ -1,29 +1,48 @@
 //! Hot path: the dedup cache of recently accepted transactions. A duplicate gets the response of
-//! the first one and costs neither a verification nor a stream. One hash of twelve bytes, one
+//! the first one and costs neither a verification nor a stream. One hash of 16 bytes, one
 //! comparison of memory.
 //!
 //! Queried before a transaction is decoded, and written only once its signatures are verified:
 //! reserved before it is sent, and committed once it is accepted. So no client can insert an entry
 //! with another client's signature, and an entry matches only exactly the same bytes. All threads
-//! use one memory, under a lock. A thread that does not get the lock in time continues without the
-//! cache: a duplicate then counts as new. The portable engine has the same cache, of one thread, in
+//! share one cache under a lock, which each holds for less than a microsecond. A thread that does
+//! not get it in time, because its owner was preempted, continues without the cache: a duplicate
+//! then counts as new. The portable engine has the same cache, of one thread, in
 //! `src/dedup/recent-transactions.ts`.
 
-pub use crate::submit::dedup_index::Sizes;
-use crate::submit::dedup_index::{DedupIndex, LOCK_AT, PENDING, set};
-use crate::sync::shared_lock::SharedLock;
-use crate::sync::shared_memory::Memory;
+use std::collections::hash_map::{HashMap, RandomState};
+use std::collections::vec_deque::VecDeque;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::time::Duration;
 
-/// Bytes that are hashed; a shorter transaction is not cached.
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::sync::clock::NS_PER_MS;
+
+/// A transaction with a shorter signature is not cached.
 const SIGNATURE_BYTES_MIN: usize = 6;
 /// Start of the signature's second half: a signer can choose the first half freely, but not this
 /// one.
 const SCALAR_AT: usize = 32;
 
-/// New memory that holds an empty ring. None for impossible sizes.
-#[must_use]
-pub fn prepared(sizes: Sizes, seed: u32) -> Option<Memory> {
-    DedupIndex::prepared(sizes, seed)
+/// Capacity and lifetime.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Most transactions.
+    pub entries_max: usize,
+    /// Most bytes of all transactions together.
+    pub bytes_max: usize,
+    /// Lifetime of an entry.
+    pub keep_ms: u32,
+    /// How long a thread waits for the lock.
+    pub lock_ms: u32,
+}
+
+impl Default for Sizes {
+    /// `DEDUP_TRANSACTIONS_MAX`, `DEDUP_BYTES_MAX` and `DEDUP_KEEP_MS` of `src/dedup/limits.ts`.
+    fn default() -> Self {
+        Self { entries_max: 65_536, bytes_max: 32 * 1024 * 1024, keep_ms: 2_100, lock_ms: 50 }
+    }
 }
 
 /// Result of a reservation.
@@ -57,27 +76,19 @@ impl Drop for Undecided<'_> {
     }
 }
 
-/// A thread's view of the cache.
+/// The cache, which threads share.
 pub struct DedupCache {
-    /// Clients choose their signatures, so the hash has a secret seed.
-    seed: u32,
-    lock: SharedLock,
-    ring: DedupIndex,
+    sizes: Sizes,
+    /// Clients choose their signatures, so the hash has secret keys.
+    hasher: RandomState,
+    recent: Mutex<Recent>,
 }
 
 impl DedupCache {
-    /// The cache in `memory`, with the default sizes; None if its size differs.
+    /// An empty cache.
     #[must_use]
-    pub fn open(memory: &Memory) -> Option<Self> {
-        Self::open_with(memory, Sizes::default())
-    }
-
-    /// The cache in `memory`, which was created with these sizes; None if its size differs.
-    #[must_use]
-    pub fn open_with(memory: &Memory, sizes: Sizes) -> Option<Self> {
-        let ring = DedupIndex::open(memory, sizes)?;
-        let lock = SharedLock::open(memory, LOCK_AT, sizes.lock_ms)?;
-        Some(Self { seed: ring.seed(), lock, ring })
+    pub fn new(sizes: Sizes) -> Self {
+        Self { sizes, hasher: RandomState::new(), recent: Mutex::default() }
     }
 
     /// Whether exactly these bytes were accepted recently. `signature_offset` is where the first
@@ -85,8 +96,9 @@ impl DedupCache {
     #[must_use]
     pub fn query(&self, bytes: &[u8], signature_offset: usize, now_ns: u64) -> bool {
         let Some(hash) = self.hash(bytes, signature_offset) else { return false };
-        let Some(_locked) = self.lock.acquire() else { return false };
-        self.ring.find(bytes, hash, now_ns as f64).is_some_and(|entry| entry.is_committed())
+        let Some(mut recent) = self.lock() else { return false };
+        let entry = recent.find(bytes, hash, self.oldest_ns(now_ns));
+        entry.is_some_and(|entry| entry.state == State::Accepted)
     }
 
     /// Reserves a transaction that is about to be accepted, if it is new. The caller must commit
@@ -94,15 +106,13 @@ impl DedupCache {
     /// it counts as new, and nothing is stored.
     #[must_use]
     pub fn reserve(&self, bytes: &[u8], signature_offset: usize, now_ns: u64) -> Reservation {
-        let Some(size) = self.ring.size_of(bytes) else { return Reservation::New };
         let Some(hash) = self.hash(bytes, signature_offset) else { return Reservation::New };
-        let Some(_locked) = self.lock.acquire() else { return Reservation::New };
-        let now_ns = now_ns as f64;
-        match self.ring.find(bytes, hash, now_ns) {
-            Some(entry) if entry.is_committed() => Reservation::Duplicate,
-            Some(_) => Reservation::Pending,
-            None => {
-                self.ring.add(bytes, hash, now_ns, size + PENDING);
+        let Some(mut recent) = self.lock() else { return Reservation::New };
+        match recent.find(bytes, hash, self.oldest_ns(now_ns)).map(|entry| entry.state) {
+            Some(State::Accepted) => Reservation::Duplicate,
+            Some(State::Reserved) => Reservation::Pending,
+            Some(State::RolledBack) | None => {
+                self.add(&mut recent, bytes, hash, now_ns, State::Reserved);
                 Reservation::New
             }
         }
@@ -113,28 +123,25 @@ impl DedupCache {
     /// the caller knows of: then a thread sends it, or has just sent it.
     #[must_use]
     pub fn renew(&self, bytes: &[u8], signature_offset: usize, since_ns: u64, now_ns: u64) -> bool {
-        let Some(size) = self.ring.size_of(bytes) else { return true };
         let Some(hash) = self.hash(bytes, signature_offset) else { return true };
-        let Some(_locked) = self.lock.acquire() else { return true };
-        let entry = self.ring.find(bytes, hash, now_ns as f64);
-        if entry.is_some_and(|entry| entry.inserted_ns() > since_ns as f64) {
+        let Some(mut recent) = self.lock() else { return true };
+        let entry = recent.find(bytes, hash, self.oldest_ns(now_ns));
+        if entry.is_some_and(|entry| entry.inserted_ns > since_ns) {
             return false;
         }
-        self.ring.add(bytes, hash, now_ns as f64, size);
+        self.add(&mut recent, bytes, hash, now_ns, State::Accepted);
         true
     }
 
     /// Transactions evicted early, because the cache was full.
     #[must_use]
     pub fn evicted(&self) -> u32 {
-        self.ring.evicted()
+        self.recent.lock().evicted
     }
 
     /// Marks a reserved transaction as accepted.
     pub fn commit(&self, bytes: &[u8], signature_offset: usize) {
-        if let Some(size) = self.ring.size_of(bytes) {
-            self.resolve(bytes, signature_offset, size);
-        }
+        self.resolve(bytes, signature_offset, State::Accepted);
     }
 
     /// Removes the entry of a transaction that this thread reserved when it is dropped undecided,
@@ -145,41 +152,155 @@ impl DedupCache {
 
     /// Removes a reserved transaction that is not accepted.
     pub fn rollback(&self, bytes: &[u8], signature_offset: usize) {
-        if let Some(size) = self.ring.size_of(bytes) {
-            self.resolve(bytes, signature_offset, -size);
-        }
+        self.resolve(bytes, signature_offset, State::RolledBack);
     }
 
-    fn resolve(&self, bytes: &[u8], signature_offset: usize, size: i32) {
+    fn resolve(&self, bytes: &[u8], signature_offset: usize, state: State) {
         let Some(hash) = self.hash(bytes, signature_offset) else { return };
-        let Some(_locked) = self.lock.acquire() else { return };
-        if let Some(entry) = self.ring.find(bytes, hash, 0.0) {
-            set(entry.size, size);
+        let Some(mut recent) = self.lock() else { return };
+        if let Some(entry) = recent.find(bytes, hash, 0) {
+            entry.state = state;
         }
     }
 
-    /// None if the bytes contain no complete signature.
-    fn hash(&self, bytes: &[u8], offset: usize) -> Option<u32> {
-        if offset.checked_add(SIGNATURE_BYTES_MIN)? > bytes.len() {
+    /// None if it was not free in time.
+    fn lock(&self) -> Option<MutexGuard<'_, Recent>> {
+        self.recent.try_lock_for(Duration::from_millis(self.sizes.lock_ms.into()))
+    }
+
+    /// When the oldest entry that is still valid was inserted.
+    fn oldest_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(u64::from(self.sizes.keep_ms) * NS_PER_MS)
+    }
+
+    /// Adds an entry, for which expired ones make room, and then the oldest.
+    fn add(&self, recent: &mut Recent, bytes: &[u8], hash: u64, now_ns: u64, state: State) {
+        let oldest_ns = self.oldest_ns(now_ns);
+        while recent.entries.front().is_some_and(|entry| entry.inserted_ns < oldest_ns) {
+            recent.drop_oldest();
+        }
+        let Sizes { entries_max, bytes_max, .. } = self.sizes;
+        while !recent.entries.is_empty()
+            && (recent.entries.len() >= entries_max || recent.bytes.len() + bytes.len() > bytes_max)
+        {
+            recent.drop_oldest();
+            recent.evicted += 1;
+        }
+        let (size, capacity) = (recent.bytes.len(), recent.bytes.capacity());
+        if size + bytes.len() > capacity {
+            // Twice as much each time, and never more than it may hold.
+            let wanted = (2 * capacity).clamp(size + bytes.len(), bytes_max);
+            recent.bytes.reserve_exact(wanted - size);
+        }
+        recent.push(bytes, hash, now_ns, state);
+    }
+
+    /// None if the bytes contain no complete signature, or are too many.
+    fn hash(&self, bytes: &[u8], offset: usize) -> Option<u64> {
+        let signature = bytes.get(offset..)?;
+        if signature.len() < SIGNATURE_BYTES_MIN || bytes.len() > self.sizes.bytes_max {
             return None;
         }
-        let scalar = offset + SCALAR_AT;
-        let first = (word_at(bytes, offset) ^ self.seed).wrapping_mul(0x9e37_79b1);
-        let low = (first ^ (first >> 15)).wrapping_add(word_at(bytes, scalar));
-        let low = low.wrapping_mul(0x85eb_ca6b);
-        let all = (low ^ (low >> 13)).wrapping_add(word_at(bytes, scalar + 4));
-        let all = all.wrapping_mul(0xc2b2_ae35);
-        Some(all ^ (all >> 16))
+        let part = |from: usize| {
+            let rest = signature.get(from..).unwrap_or_default();
+            rest.first_chunk::<8>().copied().unwrap_or_default()
+        };
+        Some(self.hasher.hash_one([part(0), part(SCALAR_AT)]))
     }
 }
 
-/// Four bytes; those outside of the transaction are 0.
-fn word_at(bytes: &[u8], at: usize) -> u32 {
-    let mut word = [0; 4];
-    for (to, byte) in word.iter_mut().zip(bytes.iter().skip(at)) {
-        *to = *byte;
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Reserved,
+    Accepted,
+    RolledBack,
+}
+
+struct Entry {
+    hash: u64,
+    /// Where its bytes begin, counted from the first byte that was ever inserted.
+    start: u64,
+    size: usize,
+    inserted_ns: u64,
+    state: State,
+    /// The number of the entry with the same hash before it; it may be dropped by now.
+    older: Option<u64>,
+}
+
+/// Transactions in the order of their insertion. Their numbers are consecutive.
+#[derive(Default)]
+struct Recent {
+    entries: VecDeque<Entry>,
+    /// The number of the oldest entry.
+    oldest: u64,
+    /// The number of the newest entry with each hash.
+    newest: HashMap<u64, u64, BuildHasherDefault<Hashed>>,
+    /// Of all entries, without gaps.
+    bytes: VecDeque<u8>,
+    /// How many bytes were dropped.
+    dropped: u64,
+    evicted: u32,
+}
+
+/// The hash of a number that is a hash already.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
     }
-    u32::from_le_bytes(word)
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.first_chunk().copied().map_or(0, u64::from_ne_bytes);
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+impl Recent {
+    /// The newest entry of exactly these bytes that is not rolled back; None if it was inserted
+    /// before `oldest_ns`.
+    fn find(&mut self, bytes: &[u8], hash: u64, oldest_ns: u64) -> Option<&mut Entry> {
+        let mut number = self.newest.get(&hash).copied();
+        loop {
+            let index = usize::try_from(number?.checked_sub(self.oldest)?).ok()?;
+            let entry = self.entries.get(index)?;
+            if entry.state != State::RolledBack && self.holds(entry, bytes) {
+                return self.entries.get_mut(index).filter(|entry| entry.inserted_ns >= oldest_ns);
+            }
+            number = entry.older;
+        }
+    }
+
+    fn holds(&self, entry: &Entry, bytes: &[u8]) -> bool {
+        let (front, back) = self.bytes.as_slices();
+        let start = (entry.start - self.dropped) as usize;
+        let in_front = front.get(start..).unwrap_or_default();
+        let in_back = back.get(start.saturating_sub(front.len())..).unwrap_or_default();
+        let (head, tail) = bytes.split_at(bytes.len().min(in_front.len()));
+        entry.size == bytes.len() && in_front.starts_with(head) && in_back.starts_with(tail)
+    }
+
+    fn push(&mut self, bytes: &[u8], hash: u64, inserted_ns: u64, state: State) {
+        let number = self.oldest + self.entries.len() as u64;
+        let older = self.newest.insert(hash, number);
+        let (start, size) = (self.dropped + self.bytes.len() as u64, bytes.len());
+        self.bytes.extend(bytes);
+        self.entries.push_back(Entry { hash, start, size, inserted_ns, state, older });
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(entry) = self.entries.pop_front() else { return };
+        if self.newest.get(&entry.hash) == Some(&self.oldest) {
+            self.newest.remove(&entry.hash);
+        }
+        self.oldest += 1;
+        self.bytes.drain(..entry.size);
+        self.dropped += entry.size as u64;
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::decode::tx::{peek_signature_offset, starts_well};
 use crate::http::json_rpc::{Call, read_call};
 use crate::quic::engine::Engine;
 use crate::submit::counters::{COUNTERS_BYTES, Counters};
-use crate::submit::dedup::{DedupCache, Sizes, prepared};
+use crate::submit::dedup::{DedupCache, Sizes};
 use crate::submit::fan_out::{EngineHandle, EngineRef, FanOut, FanOutResult};
 use crate::submit::path::{Outcome, RequestMeta, SubmitPath};
 use crate::submit::records::{Records, Submitter};
@@ -35,48 +35,44 @@ pub struct Submission {
 /// The path as the main thread uses it.
 pub struct MainThread<E> {
     pub(super) path: SubmitPath<E>,
-    dedup: Memory,
     transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
     sent: FanOutResult,
 }
 
 impl MainThread<EngineRef> {
-    /// With these targets, and an empty dedup cache whose hash has this seed. None if the memory
-    /// has another size.
+    /// With these targets, and an empty dedup cache. None if the memory has another size.
     #[must_use]
     pub fn open(
         (handle, engine): (u32, Arc<Engine>),
         decoder: Arc<Decoder>,
         targets: &Memory,
-        seed: u32,
     ) -> Option<Self> {
-        let dedup = prepared(Sizes::default(), seed)?;
         let path = SubmitPath {
             // Keys are checked before, and the HTTP server counts requests.
             keys: Arc::default(),
             counters: Counters::open(&Memory::fresh(COUNTERS_BYTES))?,
             status: Arc::new(ThreadStatus::new(Box::new(|| {}))),
-            dedup: DedupCache::open(&dedup)?,
+            dedup: Arc::new(DedupCache::new(Sizes::default())),
             decoder,
             records: Records::new(engine.events().clone()),
             // Last, because it registers the thread in the target table.
             fan_out: FanOut::new(SharedTargetTable::open(targets)?, EngineRef::new(handle, engine))
                 .without_corking(),
         };
-        Some(Self::new(path, dedup))
+        Some(Self::new(path))
     }
 }
 
 impl<E: EngineHandle> MainThread<E> {
-    pub(super) fn new(path: SubmitPath<E>, dedup: Memory) -> Self {
+    pub(super) fn new(path: SubmitPath<E>) -> Self {
         let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
-        Self { path, dedup, transaction, sent: FanOutResult::default() }
+        Self { path, transaction, sent: FanOutResult::default() }
     }
 
-    /// The memory of the dedup cache, for further threads.
+    /// The dedup cache, for further threads.
     #[must_use]
-    pub fn dedup_memory(&self) -> Memory {
-        self.dedup.clone()
+    pub fn dedup(&self) -> Arc<DedupCache> {
+        self.path.dedup.clone()
     }
 
     /// As `DedupCache::renew`.

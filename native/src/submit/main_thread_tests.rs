@@ -14,7 +14,7 @@ const SUBMISSION: Submission =
 /// The fixture, whose handler has another path, and the main thread on the same memory.
 fn main_thread(fixture: &mut Fixture) -> MainThread<FakeEngine> {
     let spare = Fixture::usual();
-    MainThread::new(std::mem::replace(&mut fixture.handler, spare.handler).path, Memory::fresh(8))
+    MainThread::new(std::mem::replace(&mut fixture.handler, spare.handler).path)
 }
 
 fn text_of(outcome: Option<Outcome>) -> String {

@@ -19,7 +19,6 @@
 
 pub mod counters;
 pub mod dedup;
-mod dedup_index;
 pub mod fan_out;
 pub mod key_batch;
 pub mod key_format;

@@ -30,7 +30,7 @@ pub struct SubmitPath<E> {
     /// Which keys are admitted, and what their limits are.
     pub keys: Arc<KeyTable>,
     /// Recently accepted transactions of all threads.
-    pub dedup: DedupCache,
+    pub dedup: Arc<DedupCache>,
     /// Validates transactions.
     pub decoder: Arc<Decoder>,
     /// Sends them.

@@ -16,7 +16,7 @@ use crate::quic::landed_shares::Offer;
 use crate::quic::limits::SUBMISSION_UNITS_MAX;
 use crate::quic::send_result::SendStatus;
 use crate::submit::counters::{COUNTERS_BYTES, Counters};
-use crate::submit::dedup::{DedupCache, Reservation, Sizes, prepared};
+use crate::submit::dedup::{DedupCache, Reservation, Sizes};
 use crate::submit::fan_out::{FanOut, Transaction};
 use crate::submit::key_table::tests::{ACCOUNT_NUMBER, table_of, terms};
 use crate::submit::key_table::{Digest, KeyTerms, PolicyTerms};
@@ -91,8 +91,8 @@ impl EngineHandle for FakeEngine {
 struct Fixture {
     handler: SubmitHandler<FakeEngine>,
     publisher: Publisher,
-    /// Another thread's view of the dedup cache.
-    other: DedupCache,
+    /// The dedup cache, as another thread uses it.
+    other: Arc<DedupCache>,
     events: Arc<EventRing>,
     given: Rc<RefCell<Vec<Vec<u8>>>>,
     offers: Rc<RefCell<Vec<Offer>>>,
@@ -119,7 +119,7 @@ impl Fixture {
         let keys = table_of(rate, false, &[KeyTerms { policy, ..terms(TOKEN, "acme") }]);
         let [counters, targets] = [COUNTERS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
         let events = Arc::new(EventRing::new(Box::new(|| {})));
-        let dedup = prepared(SIZES, 5).unwrap();
+        let dedup = Arc::new(DedupCache::new(SIZES));
         let publisher = Publisher::new(&targets);
         publisher.publish(&[70, 71], 800, 4096);
         let wakes = Arc::new(AtomicUsize::new(0));
@@ -141,7 +141,7 @@ impl Fixture {
         };
         let path = SubmitPath {
             keys: Arc::new(keys),
-            dedup: DedupCache::open_with(&dedup, SIZES).unwrap(),
+            dedup: dedup.clone(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
             fan_out: FanOut::new(SharedTargetTable::open(&targets).unwrap(), engine_handle),
             records: Records::new(events.clone()),
@@ -152,7 +152,7 @@ impl Fixture {
         Self {
             handler,
             publisher,
-            other: DedupCache::open_with(&dedup, SIZES).unwrap(),
+            other: dedup,
             events,
             given,
             offers,

@@ -26,14 +26,14 @@ use crate::submit::thread_status::{ThreadState, ThreadStatus};
 use crate::sync::shared_memory::Memory;
 use crate::sync::thread_priority::{set_realtime, shorten_slice};
 
-/// Memory that an ingress thread shares with the main thread.
+/// What an ingress thread shares with the main thread.
 pub struct Shared {
     /// For `counters`.
     pub counters: Memory,
     /// For `target_table`.
     pub targets: Memory,
-    /// For `dedup`.
-    pub dedup: Memory,
+    /// That of the main thread.
+    pub dedup: Arc<DedupCache>,
 }
 
 /// Options of an ingress thread.
@@ -134,7 +134,7 @@ fn handler_of(
     let (handle, engine) = options.engine.clone();
     let path = SubmitPath {
         keys: options.keys.clone(),
-        dedup: DedupCache::open(&shared.dedup)?,
+        dedup: shared.dedup.clone(),
         decoder: options.decoder.clone(),
         records: Records::new(engine.events().clone()),
         counters: Counters::open(&shared.counters)?,
@@ -157,14 +157,14 @@ mod tests {
     use super::*;
     use crate::quic::engine;
     use crate::submit::counters::COUNTERS_BYTES;
-    use crate::submit::dedup::{Sizes, prepared};
+    use crate::submit::dedup::Sizes;
     use crate::submit::target_table::TARGET_TABLE_BYTES;
 
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
         let [counters, targets] = [COUNTERS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
-        Shared { counters, targets, dedup: prepared(Sizes::default(), 1).unwrap() }
+        Shared { counters, targets, dedup: Arc::new(DedupCache::new(Sizes::default())) }
     }
 
     fn options() -> Options {
@@ -207,11 +207,11 @@ mod tests {
     fn memory_of_another_size_prevents_the_start() {
         let whole = shared();
         let none = || Memory::fresh(8);
-        for index in 0..3 {
-            let mut parts = [&whole.counters, &whole.targets, &whole.dedup].map(Clone::clone);
+        for index in 0..2 {
+            let mut parts = [&whole.counters, &whole.targets].map(Clone::clone);
             parts[index] = none();
-            let [counters, targets, dedup] = parts;
-            let shared = Shared { counters, targets, dedup };
+            let [counters, targets] = parts;
+            let shared = Shared { counters, targets, dedup: whole.dedup.clone() };
             let started = IngressThread::start(options(), &shared, Box::new(|| {}));
             assert_eq!(started.err(), Some(StartError::Memory));
         }

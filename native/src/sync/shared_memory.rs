@@ -1,12 +1,11 @@
 //! Memory shared with JavaScript: the bytes of a `SharedArrayBuffer`.
 //!
-//! A `Memory` keeps its bytes alive. They are accessed as atomics, as with JavaScript's `Atomics`,
-//! or as bytes to which the caller has exclusive access because it holds their lock.
+//! A `Memory` keeps its bytes alive. They are accessed as atomics, as with JavaScript's `Atomics`.
 
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Keeps memory in place.
 type Keeper = Arc<dyn Any + Send + Sync>;
@@ -60,15 +59,13 @@ impl Memory {
 
 /// Types of cells in shared memory.
 pub trait Atomic: sealed::Sealed {}
-impl Atomic for AtomicU8 {}
 impl Atomic for AtomicU32 {}
 impl Atomic for AtomicU64 {}
 
 mod sealed {
-    use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+    use std::sync::atomic::{AtomicU32, AtomicU64};
 
     pub trait Sealed {}
-    impl Sealed for AtomicU8 {}
     impl Sealed for AtomicU32 {}
     impl Sealed for AtomicU64 {}
 }
@@ -103,26 +100,6 @@ impl AtomicSlice<AtomicU64> {
     }
 }
 
-impl AtomicSlice<AtomicU8> {
-    /// Copies bytes to `at`; returns whether they fit. The caller must have exclusive access to
-    /// that part.
-    pub fn write(&self, at: usize, bytes: &[u8]) -> bool {
-        let Some(part) = self.get(at..at.saturating_add(bytes.len())) else { return false };
-        let to = part.as_ptr().cast::<u8>().cast_mut();
-        // SAFETY: the part is in bounds, and no other thread accesses it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-        true
-    }
-
-    /// Whether the bytes at `at` equal these. No thread may write to that part meanwhile.
-    #[must_use]
-    pub fn holds(&self, at: usize, bytes: &[u8]) -> bool {
-        let Some(part) = self.get(at..at.saturating_add(bytes.len())) else { return false };
-        // SAFETY: the part is in bounds, and no thread writes to it.
-        bytes == unsafe { std::slice::from_raw_parts(part.as_ptr().cast::<u8>(), part.len()) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering::Relaxed;
@@ -133,12 +110,9 @@ mod tests {
     fn slices_of_one_memory_share_its_bytes() {
         let memory = Memory::fresh(64);
         let words = memory.atomics::<AtomicU32>(8, 4).unwrap();
-        let bytes = memory.atomics::<AtomicU8>(0, 64).unwrap();
-        words[0].store(0x0403_0201, Relaxed);
-        assert!(bytes.holds(8, &[1, 2, 3, 4]));
-        assert!(!bytes.holds(8, &[1, 2, 3, 5]));
-        assert!(bytes.write(12, &[5, 0, 0, 0]));
-        assert_eq!(words[1].load(Relaxed), 5);
+        let pairs = memory.atomics::<AtomicU64>(0, 8).unwrap();
+        words[0].store(7, Relaxed);
+        assert_eq!(pairs[1].load(Relaxed).to_ne_bytes()[..4], 7_u32.to_ne_bytes());
     }
 
     #[test]
@@ -149,10 +123,6 @@ mod tests {
         assert!(memory.atomics::<AtomicU64>(usize::MAX, 1).is_none());
         assert!(memory.atomics::<AtomicU64>(0, usize::MAX).is_none());
         assert!(memory.atomics::<AtomicU64>(4, 1).is_none());
-        let bytes = memory.atomics::<AtomicU8>(0, 64).unwrap();
-        assert!(!bytes.write(62, &[0; 3]));
-        assert!(!bytes.holds(62, &[0; 3]));
-        assert!(!bytes.holds(usize::MAX, &[0; 3]));
     }
 
     #[test]
