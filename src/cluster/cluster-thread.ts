@@ -21,7 +21,7 @@ import { STATUSES_PER_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { countersMemory, sharedCounters } from "../runtime/shared-counters.ts";
 import { createBlockhashes } from "./blocks/blockhashes.ts";
-import { type BlockContent, contentOf, type SlotRange } from "./blocks/quiet-range.ts";
+import { type BlockContent, contentOf } from "./blocks/quiet-range.ts";
 import { type ClusterWorker, createClusterWorker } from "./cluster-worker.ts";
 import { CLUSTER_COUNTERS, type ClusterCounters } from "./counters.ts";
 import {
@@ -35,11 +35,11 @@ import {
 } from "./limits.ts";
 import type {
   BlockhashCheck,
-  ClusterSink,
   Consensus,
   Contact,
-  EpochLeaders,
-  GeyserSink,
+  LandingSink,
+  RouterSink,
+  SlotRange,
   StatusReporting,
   StatusResponse,
 } from "./ports.ts";
@@ -59,13 +59,10 @@ import {
 import { readStatusesMessage, type StatusesMessage } from "./thread/status-message.ts";
 import { linesOf } from "./thread/text-lines.ts";
 
-export interface ClusterThreadDeps extends GeyserSink {
+export interface ClusterThreadDeps extends LandingSink {
   readonly clock: Clock;
   readonly log: Log;
-  /** Its methods must not throw. */
-  readonly router: Omit<Required<ClusterSink>, "setEpoch" | "setStakes"> & {
-    setEpoch(epoch: EpochLeaders): boolean;
-  };
+  readonly router: RouterSink;
   /**
    * Called when the confirmation stands still while slots pass, and when it no longer does. Must
    * not throw.
@@ -436,7 +433,7 @@ export class ClusterThread {
         break;
       case "confirmed":
         this.#countRead(life);
-        this.#deps.onConfirmed(message.slot, message.bank);
+        this.#deps.confirmed(message.slot, message.bank);
         break;
       case "forgetBanks":
         this.#deps.forgetBanks();
@@ -507,7 +504,7 @@ export class ClusterThread {
       const start = index * SIGNATURE_BYTES;
       const signature = signatures.subarray(start, start + SIGNATURE_BYTES);
       const bank = banks[index] ?? -1;
-      this.#deps.onProcessed(signature, slot, errors[index] ?? null, bank === -1 ? null : bank);
+      this.#deps.landed(signature, slot, errors[index] ?? null, bank === -1 ? null : bank);
     }
   }
 

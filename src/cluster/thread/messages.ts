@@ -10,9 +10,8 @@
  * Decision: docs/decisions/0049-cluster-thread.md
  */
 
-import type { SlotRange } from "../blocks/quiet-range.ts";
 import type { ClusterClientOptions } from "../cluster-client.ts";
-import type { Consensus, SlotEventKind, SlotSource, StatusReporting } from "../ports.ts";
+import type { Consensus, SlotEventKind, SlotRange, SlotSource, StatusReporting } from "../ports.ts";
 import type { ContactsMessage } from "./contact-changes.ts";
 import type { EpochMessage } from "./epoch-message.ts";
 import type { StatusesMessage } from "./status-message.ts";

@@ -9,6 +9,8 @@ import { createRetryAfter, withRetryAfter } from "../../../src/cluster/rpc/retry
 import { systemClock } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { freePort } from "../../support/ports.ts";
+import { blocksReceived } from "../blocks/fixture.ts";
+import { clientDeps, sinkOf } from "../fixture.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
 const cleanups: (() => unknown)[] = [];
@@ -100,16 +102,15 @@ describe("a node that sends Retry-After", () => {
     // A TCP server's address is always an AddressInfo.
     const { port } = server.address() as AddressInfo;
     const wsUrl = `ws://127.0.0.1:${await freePort()}`;
-    const router = { slotEvent() {}, setEpoch: () => true, setContacts() {} };
-    const log = { info() {}, warn() {}, error() {} };
-    const client = createClusterClient(
-      { clock: systemClock, log, router, openGeyser: null },
-      { rpcUrl: `http://127.0.0.1:${port}`, wsUrl, retryMsFirst: 50, retryMsMax: 400 },
-    );
+    const blocks = blocksReceived();
+    const deps = clientDeps(systemClock, sinkOf({}, blocks.sink));
+    const rpcUrl = `http://127.0.0.1:${port}`;
+    const options = { rpcUrl, wsUrl, retryMsFirst: 50, retryMsMax: 400 };
+    const client = createClusterClient(deps, options);
     client.start();
     cleanups.push(() => client.stop());
-    await vi.waitFor(() => expect(client.counters.requestsSuppressed).toBeGreaterThan(0), WAIT);
-    await vi.waitFor(() => expect(client.blockHeight()).toBe(5), WAIT);
+    await vi.waitFor(() => expect(deps.counters.requestsSuppressed).toBeGreaterThan(0), WAIT);
+    await vi.waitFor(() => expect(blocks.height()).toBe(5), WAIT);
     expect(await client.fetchStatuses(new Uint8Array(64))).toEqual({ slot: 9, statuses: [null] });
   });
 });
