@@ -43,7 +43,6 @@ import type {
   StatusReporting,
   StatusResponse,
 } from "./ports.ts";
-import { joinedBlockhashes, readBlockhashChecksMessage } from "./thread/blockhash-message.ts";
 import { applyContactChanges } from "./thread/contact-changes.ts";
 import { readEpochMessage } from "./thread/epoch-message.ts";
 import {
@@ -254,14 +253,15 @@ export class ClusterThread {
   async checkBlockhashes(
     blockhashes: readonly Uint8Array[],
   ): Promise<readonly (BlockhashCheck | null)[]> {
-    const joined = joinedBlockhashes(blockhashes);
+    // Copies of their own, as for statuses.
+    const copies = blockhashes.map((each) => Uint8Array.from(each));
     const response = await this.#request((id) => ({
       kind: "blockhashChecks",
       id,
-      blockhashes: joined,
+      blockhashes: copies,
     }));
     if (response.kind !== "blockhashChecks") throw new TypeError("a response to another request");
-    return readBlockhashChecksMessage(response);
+    return response.checks;
   }
 
   /** Whether the confirmed blocks from one slot to another hold any transaction. */

@@ -41,7 +41,7 @@ import {
   readStatuses,
   slotsInEpoch,
 } from "./responses.ts";
-import { createRetryAfter, withRetryAfter } from "./retry-after.ts";
+import { withRetryAfter } from "./retry-after.ts";
 
 export interface RpcOptions {
   readonly rpcUrl: string;
@@ -124,8 +124,7 @@ export interface RpcDeps {
 export function createRpc({ clock, counters }: RpcDeps, options: RpcOptions): Rpc {
   const { rpcUrl: url, wsUrl, timeoutMs } = options;
   const post = { url, timeoutMs, bytesMax: RPC_RESPONSE_BYTES_MAX };
-  const retryAfter = createRetryAfter(clock, counters);
-  const httpClient = withRetryAfter(createRpcHttpClient(clock, post), retryAfter);
+  const httpClient = withRetryAfter(createRpcHttpClient(clock, post), clock, counters);
   const { call, batch } = createCaller(httpClient);
 
   return {

@@ -10,7 +10,6 @@ import { sharedCounters } from "../../runtime/shared-counters.ts";
 import { createClusterClient } from "../cluster-client.ts";
 import { CLUSTER_COUNTERS } from "../counters.ts";
 import { REASON_CHARS_MAX } from "../limits.ts";
-import { blockhashChecksMessage, blockhashesOf } from "./blockhash-message.ts";
 import {
   BUSY,
   type ClusterTask,
@@ -51,12 +50,11 @@ export async function serveCluster(port: MessagePort, task: ClusterTask): Promis
         );
         break;
       case "blockhashChecks":
-        void respond(outbox, message.id, async () =>
-          blockhashChecksMessage(
-            message.id,
-            await client.checkBlockhashes(blockhashesOf(message.blockhashes)),
-          ),
-        );
+        void respond(outbox, message.id, async () => ({
+          kind: "blockhashChecks",
+          id: message.id,
+          checks: await client.checkBlockhashes(message.blockhashes),
+        }));
         break;
       case "epochResult":
         outbox.epochResult(message.id, message.isAccepted);
