@@ -6,6 +6,7 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import { messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { type BackOffOptions, createBackOff } from "./back-off.ts";
 
@@ -29,7 +30,7 @@ export interface PollLoopDeps {
 export function warnAtFirst(log: Log, text: string, count: () => void): PollLoopDeps["onFailure"] {
   return (error, failures) => {
     count();
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     if (failures === 1) log.warn({ reason }, text);
   };
 }

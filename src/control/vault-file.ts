@@ -7,6 +7,7 @@
  */
 
 import { statSync } from "node:fs";
+import { messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { type KeyEncryption, openVault } from "./vault.ts";
 
@@ -46,6 +47,6 @@ function stateOf(path: string): string {
     const stat = statSync(path, { bigint: true });
     return `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }

@@ -15,7 +15,7 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { SetupError } from "../core/errors.ts";
+import { messageOf, SetupError } from "../core/errors.ts";
 import { formatToml, parseToml } from "../runtime/toml.ts";
 import { VAULT_KEYS_MAX } from "./limits.ts";
 
@@ -140,7 +140,7 @@ function readVaultFile(path: string): string {
     return readFileSync(path, "utf8");
   } catch (cause) {
     if (cause instanceof SetupError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new SetupError(`the vault file cannot be read: ${why}`, { cause });
   }
 }

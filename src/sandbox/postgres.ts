@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { createDatabase, type Database } from "../accounts/database/database.ts";
 import { type Clock, holdProcess, sleep } from "../core/clock.ts";
-import { SetupError } from "../core/errors.ts";
+import { messageOf, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import {
   POSTGRES_CONNECTIONS_MAX,
@@ -139,7 +139,7 @@ async function initialise({ binaries, folder, runAs, durable }: Plan): Promise<v
     );
     await rename(fresh, folder.data);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new SetupError(`Postgres cannot be set up in ${folder.path}: ${why}`, { cause });
   } finally {
     await rm(passwordFile, { force: true });

@@ -11,8 +11,9 @@ import { createRpc, type Rpc } from "../../cluster/rpc/rpc.ts";
 import type { Config } from "../../config/config.ts";
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
 import { decodeBase58 } from "../../core/encoding.ts";
+import { messageOf } from "../../core/errors.ts";
 import { DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
-import { type Finding, findingsOf, reasonOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
 const { ok, warning, error, unknown } = findingsOf("cluster");
 
@@ -75,7 +76,7 @@ async function reach({ clock, rpc }: ClusterSide): Promise<Finding> {
     const ms = Math.round((clock.nowNs() - startNs) / NS_PER_MS);
     return error(
       "reachable",
-      `cluster.rpc_url did not answer in ${ms} ms: ${reasonOf(cause)}`,
+      `cluster.rpc_url did not answer in ${ms} ms: ${messageOf(cause)}`,
       "the edge knows no leaders and does not become ready",
       "cluster.rpc_url, the node, or the firewall between",
     );
@@ -90,7 +91,7 @@ async function asked(check: string, act: () => Promise<Finding>): Promise<Findin
   try {
     return await act();
   } catch (cause) {
-    return unknown(check, `the node did not say: ${reasonOf(cause)}`);
+    return unknown(check, `the node did not say: ${messageOf(cause)}`);
   }
 }
 

@@ -5,6 +5,7 @@
 
 import type { MessagePort } from "node:worker_threads";
 import { systemClock } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
 import { createCoalescedClock } from "../../runtime/coalesced-timers.ts";
 import { sharedCounters } from "../../runtime/shared-counters.ts";
 import { createClusterClient } from "../cluster-client.ts";
@@ -89,7 +90,7 @@ async function respond(
   try {
     outbox.send(await act());
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     outbox.send({ kind: "requestFailed", id, reason: clipped(reason, REASON_CHARS_MAX) });
   }
 }
