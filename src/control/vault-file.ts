@@ -14,14 +14,14 @@ import { type KeyEncryption, openVault } from "./vault.ts";
 /** Throws `SetupError` if the file is invalid now; later errors are logged. */
 export function followVaultFile(path: string, log: Log): KeyEncryption {
   let seen = stateOf(path);
-  let vault = openVault({ kind: "file", path });
+  let vault = openVault(path);
 
   function latest(): KeyEncryption {
     const state = stateOf(path);
     if (state === seen) return vault;
     seen = state;
     try {
-      vault = openVault({ kind: "file", path });
+      vault = openVault(path);
       log.info({ ids: vault.ids }, "the vault file was read again");
     } catch (error) {
       log.error({ err: error }, "the vault file cannot be read; the previous keys stay in use");

@@ -49,14 +49,9 @@ export interface KeyEncryption {
   open(sealed: Sealed, owner: SealedFor): Opened;
 }
 
-/** Source of the key-encryption keys: a file, or a text `id:base64,id:base64`. */
-export type VaultSource =
-  | { readonly kind: "file"; readonly path: string }
-  | { readonly kind: "text"; readonly text: string };
-
 /** Reads the key-encryption keys; throws `SetupError` with a message that contains no key. */
-export function openVault(source: VaultSource): KeyEncryption {
-  return createVault(source.kind === "file" ? keysOfFile(source.path) : keysOfText(source.text));
+export function openVault(path: string): KeyEncryption {
+  return createVault(keysOfFile(path));
 }
 
 /** Creates a file with one fresh key, readable by its owner only; fails if the file exists. */
@@ -143,15 +138,6 @@ function readVaultFile(path: string): string {
     const why = messageOf(cause);
     throw new SetupError(`the vault file cannot be read: ${why}`, { cause });
   }
-}
-
-function keysOfText(text: string): readonly EncryptionKey[] {
-  const parts = text.split(",").map((part) => part.trim());
-  const pairs = parts.map((part) => {
-    const split = part.indexOf(":");
-    return { id: part.slice(0, Math.max(split, 0)), key: part.slice(split + 1) };
-  });
-  return checkKeys(pairs, "the text of key-encryption keys");
 }
 
 function checkKeys(

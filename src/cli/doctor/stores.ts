@@ -112,7 +112,7 @@ async function vault(path: string): Promise<Finding> {
         "put the file of the earlier installation back, if there was one",
       );
     }
-    const { ids } = openVault({ kind: "file", path });
+    const { ids } = openVault(path);
     return accounts.ok("vault", `${path} holds ${ids.length} key-encryption key(s)`);
   } catch (cause) {
     return accounts.error(

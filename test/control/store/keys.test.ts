@@ -7,7 +7,8 @@ import { KEY_LIFE_MS_MAX, KEYS_PER_ACCOUNT_MAX } from "../../../src/control/limi
 import { hintOf, keysMax } from "../../../src/control/store/keys.ts";
 import { sha256 } from "../../../src/control/store/records.ts";
 import { insertPlan } from "../../support/plans.ts";
-import { actor, createFixture, freshKek, plain, reasonOf, value, vaultOf } from "./fixture.ts";
+import { vaultOf } from "../../support/vault.ts";
+import { actor, createFixture, freshKek, plain, reasonOf, value } from "./fixture.ts";
 
 const fixture = await createFixture();
 const { store, clock, there, user } = fixture;
