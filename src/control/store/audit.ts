@@ -48,12 +48,7 @@ export function createAudit({ database }: StoreDeps): Audit {
          order by audit.id desc limit $3`,
         [accountId, before, limit + 1],
       );
-      return pageOf(
-        rows,
-        limit,
-        (row) => row,
-        ({ id }) => id,
-      );
+      return pageOf(rows, limit, ({ id }) => id);
     },
   };
 }
