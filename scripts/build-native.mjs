@@ -2,11 +2,11 @@
  * Builds the native engine and puts it where `src/native/load.ts` looks: native/touchdown.node,
  * with the types that napi derived beside it and a stamp of the sources that it was built from.
  *
- * While the stamp fits there is nothing to do. Without a cargo that is new enough it says so and ends
- * well: the portable engine needs no compiler. A build that fails fails here too. `--timeout SECONDS` is for commands
- * that can do without: a build that takes longer, or fails, is told and left; what was compiled by
- * then is kept for the next one. Cargo's folder is in the user's cache, so that the dependencies
- * are compiled once a machine; CARGO_TARGET_DIR names another one.
+ * While the stamp fits there is nothing to do. Without a cargo that is new enough it says so and
+ * exits with 0: the portable engine needs no compiler. If the build fails, it exits with 1.
+ * `--timeout SECONDS` is for commands that can do without the engine: a build that fails or takes
+ * longer is reported, and the exit code is 0; what was compiled by then is kept for the next build.
+ * Cargo's folder is in the user's cache, so that the dependencies are compiled once a machine.
  */
 
 import { spawn, spawnSync } from "node:child_process";
@@ -19,11 +19,11 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { declarationsOf, stampOf } from "./native-files.mjs";
+import { cargoTarget, declarationsOf, stampOf } from "./native-files.mjs";
 
 const native = join(dirname(dirname(fileURLToPath(import.meta.url))), "native");
 const addon = join(native, "touchdown.node");
@@ -33,8 +33,7 @@ const stampFile = join(native, "touchdown.stamp");
 const { values } = parseArgs({ options: { timeout: { type: "string" } } });
 const timeoutMs = values.timeout === undefined ? null : Number(values.timeout) * 1000;
 
-const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
-const target = chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "native-target");
+const target = cargoTarget();
 
 function say(what) {
   process.stdout.write(`native engine: ${what}\n`);

@@ -1,11 +1,18 @@
 /**
  * What the build of the native engine reads and writes beside the library: a stamp of its sources,
- * and TypeScript declarations of what napi says that the library exports.
+ * TypeScript declarations of what napi says that the library exports, and cargo's folder.
  */
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
+import { homedir } from "node:os";
 import { join, relative } from "node:path";
+
+/** Cargo's folder: in the user's cache, unless CARGO_TARGET_DIR names another one. */
+export function cargoTarget() {
+  const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
+  return chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "native-target");
+}
 
 /** Files and folders of `native/` that the library is made from. */
 const SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "src"];

@@ -8,8 +8,8 @@
  * @typedef {{ title: string, packages: Package[] }} Section
  */
 
-const RULE = "-".repeat(80);
-const LINE = /^ {2}(\S+) (\S+)(?: {2}([^[]+?))?(?: {2}\[([\d, ]+)\])?$/;
+/** Between the texts. */
+export const RULE = "-".repeat(80);
 
 /**
  * @param {string} head what the file says first
@@ -32,38 +32,6 @@ export function noticesText(head, sections) {
   });
   const bodies = texts.map((text, index) => `${RULE}\n[${index + 1}]\n\n${text}\n`);
   return [head, ...lists, ...bodies].join("\n");
-}
-
-/**
- * The sections of such a file, with the numbers of texts in place of the texts.
- *
- * @param {string} text
- * @returns {{
- *   title: string,
- *   packages: { name: string, version: string, license: string | null, texts: number[] }[],
- * }[]}
- */
-export function sectionsOf(text) {
-  const [lists = ""] = text.split(`${RULE}\n`, 1);
-  const sections = [];
-  let title = "";
-  for (const line of lists.split("\n")) {
-    const match = LINE.exec(line);
-    if (match === null) {
-      if (line !== "") title = line;
-      continue;
-    }
-    const [, name, version, license, numbers] = match;
-    if (sections.at(-1)?.title !== title) sections.push({ title, packages: [] });
-    const texts = (numbers ?? "").split(", ").filter(Boolean).map(Number);
-    sections.at(-1).packages.push({ name, version, license: license ?? null, texts });
-  }
-  return sections;
-}
-
-/** How many texts such a file holds. */
-export function textCountOf(text) {
-  return text.split(`${RULE}\n[`).length - 1;
 }
 
 /** By name and then version, each once. */

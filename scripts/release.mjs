@@ -26,12 +26,13 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { linkedCrates } from "./linked-crates.mjs";
 import { isFor, lockedPackages, machineOf } from "./locked-packages.mjs";
+import { cargoTarget } from "./native-files.mjs";
 import { cratesInSbom, ENGINES, mainManifest, nativeManifest } from "./release-files.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -83,9 +84,7 @@ function missingForArm64() {
 function engineFor(cpu) {
   if (cpu === "x64") return readFileSync(join(root, "native/touchdown.node"));
   const { target } = ENGINES[cpu];
-  const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
-  // As scripts/build-native.mjs.
-  const folder = chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "native-target");
+  const folder = cargoTarget();
   execFileSync("cargo", ["build", "--release", "--locked", "--target", target], {
     cwd: join(root, "native"),
     env: {

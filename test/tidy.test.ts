@@ -57,7 +57,6 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/sandbox/ports.ts": "every server of the sandbox goes through it",
   "src/sandbox/provider-store.ts": "every login of the tests of control goes through it",
   "src/cli/doctor/leaders.ts": "connects to the sandbox's leaders in test/cli/doctor.test.ts",
-  "src/cluster/rpc/node-facts.ts": "asks the sandbox's node in test/cli/doctor.test.ts",
   "src/edge/cluster-worker.ts": "two lines; every edge that starts as a process goes through it",
   "src/edge/clients.ts": "joins the parts; run by every test with an edge",
   "src/decode/workers/decode.worker.ts":

@@ -3,8 +3,8 @@
 import { createDatabase } from "../../src/accounts/database/database.ts";
 import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../src/accounts/usage/usage-shape.ts";
 import { createUsage } from "../../src/control/store/usage.ts";
-import { openVault } from "../../src/control/vault.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { vaultOf } from "../../test/support/vault.ts";
 import { type BenchDatabase, silent } from "./database.ts";
 
 const READINGS = 30;
@@ -25,7 +25,7 @@ export async function overviewOfMonth(bench: BenchDatabase): Promise<MonthStats>
     { clock: systemClock, log: silent },
     { url: bench.controlUrl, connections: 2 },
   );
-  const vault = openVault({ kind: "text", text: `unused:${Buffer.alloc(32).toString("base64")}` });
+  const vault = vaultOf(`unused:${Buffer.alloc(32).toString("base64")}`);
   const usage = createUsage({ database, clock: systemClock, vault });
   const tookMs: number[] = [];
   for (let reading = 0; reading < READINGS; reading += 1) {

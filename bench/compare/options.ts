@@ -112,7 +112,8 @@ function sideOf(name: string): SideName {
   return side;
 }
 
-function wholeNumber(name: string, text: string, min: number, max: number): number {
+/** An option's number; throws an Error if it is out of bounds. */
+export function wholeNumber(name: string, text: string, min: number, max: number): number {
   const value = Number(text);
   if (Number.isInteger(value) && value >= min && value <= max) return value;
   throw new Error(`--${name}: found ${text}, a whole number of ${min} to ${max} is needed`);

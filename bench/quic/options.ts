@@ -1,6 +1,7 @@
 /** The command line of the load over QUIC, with its bounds. */
 
 import { parseArgs } from "node:util";
+import { wholeNumber } from "../compare/options.ts";
 
 export interface QuicLoadOptions {
   /** Transactions a second, each a row of the table. */
@@ -94,10 +95,4 @@ export function readOptions(args: readonly string[]): QuicLoadOptions {
     idle: wholeNumber("idle", values.idle, 0, 4_000),
     revoke: wholeNumber("revoke", values.revoke, 0, 4_000),
   };
-}
-
-function wholeNumber(name: string, text: string, min: number, max: number): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw new Error(`--${name}: found ${text}, a whole number of ${min} to ${max} is needed`);
 }

@@ -85,7 +85,7 @@ async function controlPreflight(config: ControlConfig): Promise<Preflight> {
   const { requireConnectable } = await import("../accounts/database/database.ts");
   const { databaseUrl, ownerUrl, vaultFile, listen, admin } = config;
   // A missing file is made at the first start.
-  if (existsSync(vaultFile)) attempt(() => openVault({ kind: "file", path: vaultFile }));
+  if (existsSync(vaultFile)) attempt(() => openVault(vaultFile));
   attempt(() => requireConnectable("accounts.database_url", databaseUrl));
   if (ownerUrl !== null) attempt(() => requireConnectable("control.owner_url", ownerUrl));
   const inUse: string[] = [];

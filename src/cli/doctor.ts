@@ -131,6 +131,6 @@ async function networkFindings(config: Config, clock: Io["clock"]): Promise<read
     if (error instanceof SetupError) return [];
     throw error;
   } finally {
-    side.close();
+    side.rpc.close();
   }
 }

@@ -7,7 +7,7 @@
 import { setFlagsFromString } from "node:v8";
 import { loadConfig } from "../config/load.ts";
 import { formatListen } from "../config/value-types.ts";
-import { SetupError } from "../core/errors.ts";
+import { messageOf, SetupError } from "../core/errors.ts";
 import { startClusterWorker } from "../edge/cluster-worker.ts";
 import { newUpgradeCounts } from "../edge/handover.ts";
 import { requireOpenFiles } from "../edge/open-file-limit.ts";
@@ -72,7 +72,7 @@ broken file is reported, and what it held before stays.
       const upgrade = (): object => ({ process: JSON.parse(ownIdentity()), upgrade: status() });
       return await startEdge(config, { clusterWorker, predecessor, upgrade, upgrades: counts });
     }).catch((error: unknown) => {
-      predecessor?.failed(error instanceof Error ? error.message : String(error));
+      predecessor?.failed(messageOf(error));
       throw error;
     });
     if (started === null) {

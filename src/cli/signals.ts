@@ -18,6 +18,7 @@
  */
 
 import type { Clock, Timer } from "../core/clock.ts";
+import { messageOf } from "../core/errors.ts";
 import type { ExitCode, Io, Signal, SignalSource } from "./command.ts";
 import { STOP_MS_MAX } from "./limits.ts";
 
@@ -174,8 +175,4 @@ async function reloadSafely(reload: () => unknown, io: Pick<Io, "err">): Promise
   } catch (error) {
     io.err(`not read again, what was read before stays: ${messageOf(error)}`);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -6,7 +6,7 @@
 
 import { constants } from "node:os";
 import { loadConfig, serviceOf } from "../config/load.ts";
-import { type Clock, NS_PER_MS, sleep, withTimeout } from "../core/clock.ts";
+import { type Clock, until, withTimeout } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
 import {
   catchesSignal,
@@ -55,13 +55,14 @@ and the exit code is 1. Must run as the user of the edge, or as root.
       return 1;
     }
     io.out(`process ${switched.pid} serves, process ${before.process.pid} finishes its work`);
-    const waitMs = RETIRING_MS_MAX + STOP_MS_MAX + UPGRADE_SPARE_MS;
-    const isOver = await until(io.clock, waitMs, async () => !isAlive(before.process));
+    const timeoutMs = RETIRING_MS_MAX + STOP_MS_MAX + UPGRADE_SPARE_MS;
+    const wait = { timeoutMs, periodMs: UPGRADE_LOOK_MS };
+    const isOver = await until(io.clock, wait, () => !isAlive(before.process));
     if (isOver) {
       io.out(`upgraded: process ${before.process.pid} has ended`);
       return 0;
     }
-    io.err(`process ${before.process.pid} has not ended within ${waitMs} ms`);
+    io.err(`process ${before.process.pid} has not ended within ${timeoutMs} ms`);
     return 1;
   },
 };
@@ -104,7 +105,8 @@ async function untilReplaced(
 ): Promise<Switched> {
   const { pid } = before.process;
   let result: Switched | null = null;
-  await until(clock, timeoutMs + UPGRADE_SPARE_MS, async () => {
+  const wait = { timeoutMs: timeoutMs + UPGRADE_SPARE_MS, periodMs: UPGRADE_LOOK_MS };
+  await until(clock, wait, async () => {
     const now = await progressAt(url, clock);
     if (now !== null && now.process.pid !== pid) {
       result = { kind: "replaced", pid: now.process.pid };
@@ -116,20 +118,6 @@ async function untilReplaced(
     return result !== null;
   });
   return result ?? { kind: "failed", reason: `process ${pid} reports no end of the attempt` };
-}
-
-/** Asks until `isDone`; false when the time is up. */
-async function until(
-  clock: Clock,
-  timeoutMs: number,
-  isDone: () => Promise<boolean>,
-): Promise<boolean> {
-  const untilNs = clock.nowNs() + timeoutMs * NS_PER_MS;
-  while (!(await isDone())) {
-    if (clock.nowNs() >= untilNs) return false;
-    await sleep(clock, UPGRADE_LOOK_MS);
-  }
-  return true;
 }
 
 /** What the process says that has the admin listener now; null while none has it. */

@@ -21,7 +21,7 @@ import { STATUSES_PER_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { countersMemory, sharedCounters } from "../runtime/shared-counters.ts";
 import { createBlockhashes } from "./blocks/blockhashes.ts";
-import { type BlockContent, contentOf, type SlotRange } from "./blocks/quiet-range.ts";
+import { type BlockContent, contentOf } from "./blocks/quiet-range.ts";
 import { type ClusterWorker, createClusterWorker } from "./cluster-worker.ts";
 import { CLUSTER_COUNTERS, type ClusterCounters } from "./counters.ts";
 import {
@@ -35,15 +35,14 @@ import {
 } from "./limits.ts";
 import type {
   BlockhashCheck,
-  ClusterSink,
   Consensus,
   Contact,
-  EpochLeaders,
-  GeyserSink,
+  LandingSink,
+  RouterSink,
+  SlotRange,
   StatusReporting,
   StatusResponse,
 } from "./ports.ts";
-import { joinedBlockhashes, readBlockhashChecksMessage } from "./thread/blockhash-message.ts";
 import { applyContactChanges } from "./thread/contact-changes.ts";
 import { readEpochMessage } from "./thread/epoch-message.ts";
 import {
@@ -59,13 +58,10 @@ import {
 import { readStatusesMessage, type StatusesMessage } from "./thread/status-message.ts";
 import { linesOf } from "./thread/text-lines.ts";
 
-export interface ClusterThreadDeps extends GeyserSink {
+export interface ClusterThreadDeps extends LandingSink {
   readonly clock: Clock;
   readonly log: Log;
-  /** Its methods must not throw. */
-  readonly router: Omit<Required<ClusterSink>, "setEpoch" | "setStakes"> & {
-    setEpoch(epoch: EpochLeaders): boolean;
-  };
+  readonly router: RouterSink;
   /**
    * Called when the confirmation stands still while slots pass, and when it no longer does. Must
    * not throw.
@@ -257,14 +253,15 @@ export class ClusterThread {
   async checkBlockhashes(
     blockhashes: readonly Uint8Array[],
   ): Promise<readonly (BlockhashCheck | null)[]> {
-    const joined = joinedBlockhashes(blockhashes);
+    // Copies of their own, as for statuses.
+    const copies = blockhashes.map((each) => Uint8Array.from(each));
     const response = await this.#request((id) => ({
       kind: "blockhashChecks",
       id,
-      blockhashes: joined,
+      blockhashes: copies,
     }));
     if (response.kind !== "blockhashChecks") throw new TypeError("a response to another request");
-    return readBlockhashChecksMessage(response);
+    return response.checks;
   }
 
   /** Whether the confirmed blocks from one slot to another hold any transaction. */
@@ -436,7 +433,7 @@ export class ClusterThread {
         break;
       case "confirmed":
         this.#countRead(life);
-        this.#deps.onConfirmed(message.slot, message.bank);
+        this.#deps.confirmed(message.slot, message.bank);
         break;
       case "forgetBanks":
         this.#deps.forgetBanks();
@@ -507,7 +504,7 @@ export class ClusterThread {
       const start = index * SIGNATURE_BYTES;
       const signature = signatures.subarray(start, start + SIGNATURE_BYTES);
       const bank = banks[index] ?? -1;
-      this.#deps.onProcessed(signature, slot, errors[index] ?? null, bank === -1 ? null : bank);
+      this.#deps.landed(signature, slot, errors[index] ?? null, bank === -1 ? null : bank);
     }
   }
 

@@ -6,22 +6,15 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import { messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { type BackOffOptions, createBackOff } from "./back-off.ts";
-
-export interface PollLoopStatus {
-  /** Time since the last success in milliseconds; null before the first. */
-  readonly ageMs: number | null;
-  /** Failures since the last success. */
-  readonly failures: number;
-}
 
 export interface PollLoop {
   start(): void;
   stop(): void;
   /** Polls as soon as `gapMs` have passed since the last poll began. */
   pollNow(gapMs: number): void;
-  status(): PollLoopStatus;
 }
 
 export interface PollLoopDeps {
@@ -37,7 +30,7 @@ export interface PollLoopDeps {
 export function warnAtFirst(log: Log, text: string, count: () => void): PollLoopDeps["onFailure"] {
   return (error, failures) => {
     count();
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     if (failures === 1) log.warn({ reason }, text);
   };
 }
@@ -47,7 +40,6 @@ export function createPollLoop({ clock, backOff, poll, onFailure }: PollLoopDeps
   let timer: Timer | null = null;
   let running = false;
   let failures = 0;
-  let successNs: number | null = null;
   let startedNs = 0;
   /** When the next poll is due; null while one is pending. */
   let dueNs: number | null = null;
@@ -58,7 +50,6 @@ export function createPollLoop({ clock, backOff, poll, onFailure }: PollLoopDeps
     try {
       const waitMs = await poll();
       failures = 0;
-      successNs = clock.nowNs();
       waits.reset();
       return waitMs;
     } catch (error) {
@@ -108,9 +99,5 @@ export function createPollLoop({ clock, backOff, poll, onFailure }: PollLoopDeps
       timer = null;
     },
     pollNow,
-    status() {
-      const ageMs = successNs === null ? null : (clock.nowNs() - successNs) / NS_PER_MS;
-      return { ageMs, failures };
-    },
   };
 }

@@ -1,8 +1,4 @@
-/**
- * Interfaces from the cluster stage to its consumers: the leader types that this folder needs.
- *
- * The router implements this interface; the compiler checks it in `src/edge/leaders.ts`.
- */
+/** Interfaces from the cluster stage to its consumers, and the types of what it reports. */
 
 /** `start` and `end` of a slot as seen by the node, or the current slot in a poll's response. */
 export type SlotEventKind = "start" | "end" | "polled";
@@ -28,29 +24,62 @@ export interface Contact {
   readonly version: string | null;
 }
 
-export interface ClusterSink {
+/**
+ * What the router learns of the cluster; that it takes this is checked in `src/edge/leaders.ts`. No
+ * method may throw.
+ */
+export interface RouterSink {
   slotEvent(kind: SlotEventKind, slot: number, source: SlotSource): void;
   /** The slot time recently measured by a node, in milliseconds. */
-  slotTimeHint?(slotTimeMs: number): void;
+  slotTimeHint(slotTimeMs: number): void;
   /** Returns whether the schedule was accepted: false if it is invalid. */
-  setEpoch(epoch: EpochLeaders): boolean | Promise<boolean>;
+  setEpoch(epoch: EpochLeaders): boolean;
   /** The schedules set so far belong to another cluster. */
-  forgetEpochs?(): void;
+  forgetEpochs(): void;
   setContacts(contacts: readonly Contact[]): void;
   /** Leaders that have not voted for so long that their slots are most likely empty. */
-  setDelinquent?(identities: readonly string[]): void;
-  /** The activated stake of each identity, in lamports. */
-  setStakes?(stakes: ReadonlyMap<string, number>): void;
+  setDelinquent(identities: readonly string[]): void;
 }
 
-/** Receives what a cluster client learns about blocks. */
-export interface BlockSink {
+/** What a gRPC stream reports of transactions. No method may throw. */
+export interface LandingSink {
+  /**
+   * A block that is not confirmed yet holds a transaction with one of the accounts. The signature
+   * (64 bytes) is borrowed for the call. `bank` is the id of the block's bank; null if unknown.
+   */
+  landed(signature: Uint8Array, slot: number, error: string | null, bank: number | null): void;
+  /** The cluster confirmed the block of a slot; may be reported several times. */
+  confirmed(slot: number, bank: number | null): void;
+  /** A stream opens, whose ids of banks are not comparable with those reported so far. */
+  forgetBanks(): void;
+}
+
+/** What a cluster client learns. No method may throw. */
+export interface ClusterSink extends Omit<RouterSink, "setEpoch">, LandingSink {
+  /** Returns, or resolves with, whether the schedule was accepted. */
+  setEpoch(epoch: EpochLeaders): boolean | Promise<boolean>;
+  /** The activated stake of each identity, in lamports. */
+  setStakes(stakes: ReadonlyMap<string, number>): void;
+  /** It changed whether the node reports statuses. */
+  setReporting(reporting: StatusReporting): void;
+  /** The cluster's consensus became known, or changed. */
+  setConsensus(consensus: Consensus): void;
+  /** The confirmation stands still while slots pass, or no longer does. */
+  setConfirmationStalled(isStalled: boolean): void;
+  /** The slots that are known to hold no transaction changed. */
+  setQuietRange(range: SlotRange): void;
   /** The highest confirmed block's height changed; `Clock.nowNs` of when it was first reported. */
   setHeight(height: number, sinceNs: number): void;
   /** A blockhash (32 bytes, borrowed for the call), valid up to and including that height. */
   addBlockhash(blockhash: Uint8Array, lastValidHeight: number): void;
   /** All valid blockhashes were read; those that follow in this turn are all of them. */
   blockhashesRead(): void;
+}
+
+/** Slots whose blocks hold no transaction after that of the first. */
+export interface SlotRange {
+  readonly first: number;
+  readonly last: number;
 }
 
 /** The cluster's status of one transaction that is in a block. */
@@ -86,22 +115,4 @@ export interface StatusResponse {
   readonly slot: number;
   /** In the order of the signatures; null for one that no recent block holds. */
   readonly statuses: readonly (TxStatus | null)[];
-}
-
-/** What a gRPC stream reports of transactions. Nothing here may throw. */
-export interface GeyserSink {
-  /**
-   * A block that is not confirmed yet holds a transaction with one of the accounts. The signature
-   * (64 bytes) is borrowed for the call. `bank` is the id of the block's bank; null if unknown.
-   */
-  readonly onProcessed: (
-    signature: Uint8Array,
-    slot: number,
-    error: string | null,
-    bank: number | null,
-  ) => void;
-  /** The cluster confirmed the block of a slot; may be reported several times. */
-  readonly onConfirmed: (slot: number, bank: number | null) => void;
-  /** A stream opens, whose ids of banks are not comparable with those reported so far. */
-  readonly forgetBanks: () => void;
 }

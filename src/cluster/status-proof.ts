@@ -26,7 +26,7 @@ export interface StatusProofDeps {
   readonly rpc: Pick<Rpc, "blockSignatures" | "statuses">;
   readonly counters: ClusterCounters;
   /** The result changed. */
-  readonly onChange?: (reporting: StatusReporting) => void;
+  readonly onChange: (reporting: StatusReporting) => void;
   /** Shows which block holds transactions. */
   readonly quietRange: Pick<QuietRange, "busySlot">;
 }
@@ -63,7 +63,7 @@ export function createStatusProof(deps: StatusProofDeps): StatusProof {
       log.warn({}, "the node reports no statuses: what landed cannot be learned from it");
     else if (reporting === "no") log.info({}, "the node reports statuses again");
     reporting = now;
-    onChange?.(now);
+    onChange(now);
   }
 
   /** A slot at or shortly before which there is a block with transactions, if one is known. */

@@ -7,20 +7,21 @@
  */
 
 import { statSync } from "node:fs";
+import { messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { type KeyEncryption, openVault } from "./vault.ts";
 
 /** Throws `SetupError` if the file is invalid now; later errors are logged. */
 export function followVaultFile(path: string, log: Log): KeyEncryption {
   let seen = stateOf(path);
-  let vault = openVault({ kind: "file", path });
+  let vault = openVault(path);
 
   function latest(): KeyEncryption {
     const state = stateOf(path);
     if (state === seen) return vault;
     seen = state;
     try {
-      vault = openVault({ kind: "file", path });
+      vault = openVault(path);
       log.info({ ids: vault.ids }, "the vault file was read again");
     } catch (error) {
       log.error({ err: error }, "the vault file cannot be read; the previous keys stay in use");
@@ -46,6 +47,6 @@ function stateOf(path: string): string {
     const stat = statSync(path, { bigint: true });
     return `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }

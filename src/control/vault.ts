@@ -15,7 +15,7 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { SetupError } from "../core/errors.ts";
+import { messageOf, SetupError } from "../core/errors.ts";
 import { formatToml, parseToml } from "../runtime/toml.ts";
 import { VAULT_KEYS_MAX } from "./limits.ts";
 
@@ -49,14 +49,9 @@ export interface KeyEncryption {
   open(sealed: Sealed, owner: SealedFor): Opened;
 }
 
-/** Source of the key-encryption keys: a file, or a text `id:base64,id:base64`. */
-export type VaultSource =
-  | { readonly kind: "file"; readonly path: string }
-  | { readonly kind: "text"; readonly text: string };
-
 /** Reads the key-encryption keys; throws `SetupError` with a message that contains no key. */
-export function openVault(source: VaultSource): KeyEncryption {
-  return createVault(source.kind === "file" ? keysOfFile(source.path) : keysOfText(source.text));
+export function openVault(path: string): KeyEncryption {
+  return createVault(keysOfFile(path));
 }
 
 /** Creates a file with one fresh key, readable by its owner only; fails if the file exists. */
@@ -140,18 +135,9 @@ function readVaultFile(path: string): string {
     return readFileSync(path, "utf8");
   } catch (cause) {
     if (cause instanceof SetupError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new SetupError(`the vault file cannot be read: ${why}`, { cause });
   }
-}
-
-function keysOfText(text: string): readonly EncryptionKey[] {
-  const parts = text.split(",").map((part) => part.trim());
-  const pairs = parts.map((part) => {
-    const split = part.indexOf(":");
-    return { id: part.slice(0, Math.max(split, 0)), key: part.slice(split + 1) };
-  });
-  return checkKeys(pairs, "the text of key-encryption keys");
 }
 
 function checkKeys(

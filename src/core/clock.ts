@@ -79,6 +79,20 @@ export function sleep(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.after(ms, resolve));
 }
 
+/** Checks every `periodMs` until `isDone`; false when the time is up. */
+export async function until(
+  clock: Clock,
+  { timeoutMs, periodMs }: { readonly timeoutMs: number; readonly periodMs: number },
+  isDone: () => boolean | Promise<boolean>,
+): Promise<boolean> {
+  const untilNs = clock.nowNs() + timeoutMs * NS_PER_MS;
+  while (!(await isDone())) {
+    if (clock.nowNs() >= untilNs) return false;
+    await sleep(clock, periodMs);
+  }
+  return true;
+}
+
 /** Runs `act` with a signal that aborts after that time. */
 export async function withTimeout<T>(
   clock: Clock,

@@ -291,6 +291,11 @@ export function codeOf(error: unknown): string | null {
   return error instanceof Error && "code" in error ? String(error.code) : null;
 }
 
+/** The message of whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** An error in the operator's setup; ends the command with exit code 1. */
 export class SetupError extends Error {
   override readonly name = "SetupError";

@@ -75,9 +75,9 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       clock,
       log,
       router,
-      onProcessed: (signature, slot, error, bank) =>
+      landed: (signature, slot, error, bank) =>
         landing.seen(signature, { slot, confirmed: false, error }, bank),
-      onConfirmed: (slot, bank) => landing.confirmed(slot, bank),
+      confirmed: (slot, bank) => landing.confirmed(slot, bank),
       forgetBanks: () => landing.forgetBanks(),
       onConsensus: (consensus) => router.setAlpenglow(consensus === "alpenglow"),
       onConfirmationStalled(isStalled) {

@@ -6,7 +6,7 @@
 import type { Config } from "../config/config.ts";
 import { formatListen } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
-import { SetupError } from "../core/errors.ts";
+import { messageOf, SetupError } from "../core/errors.ts";
 import { createNativeDecoder } from "../decode/native-decoder.ts";
 import { createDedupCache } from "../dedup/recent-transactions.ts";
 import { EVENT_NUMBERS, type NativeEngine } from "../native/contract.ts";
@@ -111,7 +111,7 @@ export function createEngine(
       try {
         await sender.start();
       } catch (cause) {
-        const why = cause instanceof Error ? cause.message : String(cause);
+        const why = messageOf(cause);
         const from = config.send.bind.map(formatListen).join(", ");
         throw new SetupError(`send.bind: cannot send from ${from}: ${why}`, { cause });
       }

@@ -29,6 +29,8 @@ export const POSTGRES_CONNECTIONS_MAX = 100;
  * milliseconds.
  */
 export const POSTGRES_START_MS_MAX = 60_000;
+/** Between two looks whether a server has started or ended. */
+export const POSTGRES_POLL_MS = 10;
 /** Folders of killed sandboxes that one start removes. */
 export const SANDBOX_LEFTOVERS_MAX = 16;
 /** Start attempts of Postgres: a port may be taken, or processes of a killed server may remain. */

@@ -15,9 +15,10 @@ import { randomBytes } from "node:crypto";
 import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Clock, sleep } from "../core/clock.ts";
+import { type Clock, until } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { isAlive, ownIdentity, parseIdentity } from "../runtime/process-identity.ts";
+import { POSTGRES_POLL_MS } from "./limits.ts";
 import type { RunAs } from "./postgres-binaries.ts";
 
 /** Access data of a server; created at the first start and kept. */
@@ -90,14 +91,15 @@ export async function endLeftover(folder: Pick<Folder, "data">, clock: Clock): P
   // Without /proc the process cannot be checked, and Postgres itself decides whether the file is
   // valid.
   if (pid === null || !existsSync("/proc/self/cmdline")) return;
-  for (const [signal, waitMs] of ENDINGS) {
+  for (const [signal, timeoutMs] of ENDINGS) {
     if (!isOurServer(pid, folder.data)) break;
     try {
       process.kill(pid, signal);
     } catch {
       // It ended between the check and the signal.
     }
-    await waitFor(clock, waitMs, () => !isOurServer(pid, folder.data));
+    const wait = { timeoutMs, periodMs: POSTGRES_POLL_MS };
+    await until(clock, wait, () => !isOurServer(pid, folder.data));
   }
   if (isOurServer(pid, folder.data)) {
     throw new SetupError(`process ${pid} runs Postgres on ${folder.data} and cannot be ended`);
@@ -114,19 +116,6 @@ export function serverStatus(folder: Folder, pid: number): string | null {
 /** Makes the user that Postgres runs as the owner of a path. */
 export function give(path: string, runAs: RunAs): void {
   if (runAs !== null) chownSync(path, runAs.uid, runAs.gid);
-}
-
-/** Waits for a condition; returns whether it held in time. */
-export async function waitFor(
-  clock: Clock,
-  msMax: number,
-  condition: () => boolean,
-): Promise<boolean> {
-  for (let waited = 0; ; waited += POLL_MS) {
-    if (condition()) return true;
-    if (waited >= msMax) return false;
-    await sleep(clock, POLL_MS);
-  }
 }
 
 function postmasterPid(folder: Pick<Folder, "data">): number | null {
@@ -172,7 +161,6 @@ function password(): string {
   return randomBytes(24).toString("base64url");
 }
 
-const POLL_MS = 10;
 /** Fast, immediate and forced shutdown, each with its time limit in milliseconds. */
 const ENDINGS: readonly (readonly [NodeJS.Signals, number])[] = [
   ["SIGINT", 10_000],

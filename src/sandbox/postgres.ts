@@ -16,12 +16,13 @@ import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { createDatabase, type Database } from "../accounts/database/database.ts";
-import { type Clock, holdProcess, sleep } from "../core/clock.ts";
-import { SetupError } from "../core/errors.ts";
+import { type Clock, holdProcess, sleep, until } from "../core/clock.ts";
+import { messageOf, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import {
   POSTGRES_CONNECTIONS_MAX,
   POSTGRES_LOG_BYTES_MAX,
+  POSTGRES_POLL_MS,
   POSTGRES_RESTART_MS_MAX,
   POSTGRES_START_ATTEMPTS_MAX,
   POSTGRES_START_MS_MAX,
@@ -43,7 +44,6 @@ import {
   openFolder,
   release,
   serverStatus,
-  waitFor,
 } from "./postgres-folder.ts";
 import { type Guard, guardServer } from "./postgres-guard.ts";
 
@@ -139,7 +139,7 @@ async function initialise({ binaries, folder, runAs, durable }: Plan): Promise<v
     );
     await rename(fresh, folder.data);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new SetupError(`Postgres cannot be set up in ${folder.path}: ${why}`, { cause });
   } finally {
     await rm(passwordFile, { force: true });
@@ -177,7 +177,8 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
       ended = true;
     });
     const ready = (): boolean => pid !== undefined && serverStatus(folder, pid) === "ready";
-    await waitFor(clock, POSTGRES_START_MS_MAX, () => ended || ready());
+    const wait = { timeoutMs: POSTGRES_START_MS_MAX, periodMs: POSTGRES_POLL_MS };
+    await until(clock, wait, () => ended || ready());
     if (ended || !ready()) {
       fresh.kill("SIGQUIT");
       return false;
@@ -237,7 +238,8 @@ async function end(server: ChildProcess, clock: Clock): Promise<void> {
   for (const signal of ["SIGINT", "SIGQUIT"] as const) {
     if (gone()) return;
     server.kill(signal);
-    await waitFor(clock, POSTGRES_STOP_MS_MAX, gone);
+    const wait = { timeoutMs: POSTGRES_STOP_MS_MAX, periodMs: POSTGRES_POLL_MS };
+    await until(clock, wait, gone);
   }
 }
 

@@ -11,7 +11,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generateToken } from "../accounts/keys/format.ts";
 import { configFromValues } from "../config/load.ts";
-import { type Clock, NS_PER_MS, sleep, systemClock } from "../core/clock.ts";
+import { type Clock, systemClock, until } from "../core/clock.ts";
 import { decodeBase58, encodeBase64, encodeKey } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -285,15 +285,11 @@ async function startOnPort(
 }
 
 async function untilReady(clock: Clock, edge: Edge): Promise<void> {
-  const untilNs = clock.nowNs() + READY_MS * NS_PER_MS;
-  while (!edge.readiness().ok) {
-    if (clock.nowNs() > untilNs) {
-      const failing = edge.readiness().checks.filter(({ ok }) => !ok);
-      const why = failing.map(({ name, detail }) => `${name}: ${detail}`).join("; ");
-      throw new SetupError(`the edge did not become ready in ${READY_MS} ms: ${why}`);
-    }
-    await sleep(clock, READY_POLL_MS);
-  }
+  const wait = { timeoutMs: READY_MS, periodMs: READY_POLL_MS };
+  if (await until(clock, wait, () => edge.readiness().ok)) return;
+  const failing = edge.readiness().checks.filter(({ ok }) => !ok);
+  const why = failing.map(({ name, detail }) => `${name}: ${detail}`).join("; ");
+  throw new SetupError(`the edge did not become ready in ${READY_MS} ms: ${why}`);
 }
 
 interface Facts {

@@ -6,8 +6,8 @@ import { describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
+import { insertPlan } from "../support/plans.ts";
 
-const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 const fixture = useBrowser();
 
 /** Ada's Operator page, filtered to Grace's account. */
@@ -22,8 +22,7 @@ async function gracesRow(ada: Visitor) {
 describe("an operator", () => {
   it("changes an account's plan on its edges and pages", async () => {
     const wide = { name: "Wide", ratePerSecond: 500, burst: 1000, shared: false, rights: {} };
-    const saved = await fixture.site.store.plans.save(wide, SYSTEM_ACTOR);
-    expect(saved.kind).toBe("ok");
+    await insertPlan(fixture.site.owner, wide);
     const grace = await fixture.page("Grace");
     const ada = await fixture.page("Ada");
     const row = await gracesRow(ada);

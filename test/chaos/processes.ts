@@ -13,6 +13,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { type Postgres, startPostgres } from "../../src/sandbox/postgres.ts";
 import { MAIN, type Network, startNetwork } from "../support/edge-process.ts";
 import { ENGINE, SILENT } from "../support/flow.ts";
+import { insertPlan } from "../support/plans.ts";
 import { freePort } from "../support/ports.ts";
 import { until } from "../support/wait.ts";
 
@@ -89,7 +90,7 @@ export async function startService(): Promise<Service> {
 
 /** The schema, a plan with a limit that never applies, an account on it and its token. */
 async function prepare(postgres: Postgres, vaultFile: string): Promise<string> {
-  const { store, stop } = await openStore(deps, {
+  const { store, database, stop } = await openStore(deps, {
     databaseUrl: postgres.controlUrl,
     ownerUrl: postgres.ownerUrl,
     vaultFile,
@@ -100,7 +101,7 @@ async function prepare(postgres: Postgres, vaultFile: string): Promise<string> {
   const actor = { kind: "system", accountId: null, address: null, userAgent: null } as const;
   const rights = { keys_max: 100_000 };
   const plan = { name: "Wide", ratePerSecond: 100_000, burst: 100_000, shared: false, rights };
-  await store.plans.save(plan, actor);
+  await insertPlan(database, plan);
   const made = await store.accounts.create("chaos", "Wide", actor);
   if (made.kind === "refused") throw new Error(made.detail);
   const options = { label: "chaos", scope: "write", expiresAtMs: null } as const;

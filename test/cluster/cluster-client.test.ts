@@ -6,13 +6,12 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import {
-  type ClusterClient,
   type ClusterClientOptions,
   createClusterClient,
 } from "../../src/cluster/cluster-client.ts";
 import { openGeyser } from "../../src/cluster/geyser/stream.ts";
 import { decodeBase58 } from "../../src/core/encoding.ts";
-import { createRouter, type Router } from "../../src/route/router.ts";
+import { createRouter } from "../../src/route/router.ts";
 import {
   type ClusterOptions,
   type ClusterUrls,
@@ -25,8 +24,10 @@ import { listenOnLoopback } from "../support/loopback.ts";
 import { freePort } from "../support/ports.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
 import { pace } from "../support/wait.ts";
+import { blocksReceived } from "./blocks/fixture.ts";
+import { clientDeps, sinkOf } from "./fixture.ts";
+import { createSourceLog } from "./slots/source-log.ts";
 
-const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const WAIT = { timeout: 30_000, interval: 20 };
 const LEADERS = [0, 1, 2, 3, 4].map((index) => ({
   identity: newKeypair(index + 1).address,
@@ -62,44 +63,51 @@ async function startCluster(options: Partial<ClusterOptions> = {}) {
   return { cluster, urls };
 }
 
-function startClient(
-  urls: ClusterUrls,
-  options: Partial<ClusterClientOptions> = {},
-): { client: ClusterClient; router: Router } {
+const SILENCE_MS = 600;
+
+function startClient(urls: ClusterUrls, options: Partial<ClusterClientOptions> = {}) {
   const router = createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 });
-  const client = createClusterClient(
-    { openGeyser, clock, log: SILENT_LOG, router },
-    {
-      ...urls,
-      silenceMs: 600,
-      reconnectMs: 3000,
-      pollMs: 100,
-      retryMsFirst: 50,
-      retryMsMax: 400,
-      epochCheckMsMin: 200,
-      ...options,
+  const sourceLog = createSourceLog(clock, SILENCE_MS);
+  const blocks = blocksReceived();
+  const sink = sinkOf(router, {
+    ...blocks.sink,
+    slotEvent(kind, slot, source) {
+      sourceLog.note(source);
+      router.slotEvent(kind, slot, source);
     },
-  );
+  });
+  const deps = clientDeps(clock, sink, openGeyser);
+  const { counters } = deps;
+  const client = createClusterClient(deps, {
+    ...urls,
+    silenceMs: SILENCE_MS,
+    reconnectMs: 3000,
+    pollMs: 100,
+    retryMsFirst: 50,
+    retryMsMax: 400,
+    epochCheckMsMin: 200,
+    ...options,
+  });
   router.start();
   client.start();
   cleanups.push(() => {
     client.stop();
     router.stop();
   });
-  return { client, router };
+  const isConnected = (): boolean => counters.socketsOpened > counters.socketsClosed;
+  return { client, counters, router, sourceLog, blocks, isConnected };
 }
 
 describe("cluster client", () => {
   it("passes slots, the current and the next schedule, and contacts to the router", async () => {
     const { cluster, urls } = await startCluster();
-    const { client, router } = startClient(urls);
+    const { counters, router, sourceLog, isConnected } = startClient(urls);
     await vi.waitFor(() => {
-      expect(client.status().slots.source).toBe("slotsUpdates");
+      expect(sourceLog.best()).toBe("slotsUpdates");
       expect(router.status()).toMatchObject({ epochs: [2, 3], contacts: 5, targets: 2 });
     }, WAIT);
-    const status = client.status();
-    expect(status.slots.connected).toBe(true);
-    expect(status.schedule.failures + status.contacts.failures).toBe(0);
+    expect(isConnected()).toBe(true);
+    expect(counters.scheduleFailures + counters.contactFailures).toBe(0);
     const plan = router.plan;
     for (const target of plan?.warm ?? []) {
       expect(cluster.leaderAt(target.slot)).toBe(target.identity);
@@ -113,16 +121,19 @@ describe("cluster client", () => {
 
   it("returns the height, a blockhash's last valid height, and signature statuses", async () => {
     const { cluster, urls } = await startCluster({ blockhashAgeMax: 40 });
-    const { client } = startClient(urls, { heightMs: 50, blockhashesMs: 50 });
-    expect(client.blockHeight()).toBeNull();
-    await vi.waitFor(() => expect(client.blockHeight()).toBeGreaterThan(0), WAIT);
-    const before = client.blockHeight() ?? 0;
+    const { client, counters, blocks } = startClient(urls, { heightMs: 50, blockhashesMs: 50 });
+    expect(blocks.height()).toBeNull();
+    await vi.waitFor(() => expect(blocks.height()).toBeGreaterThan(0), WAIT);
+    const before = blocks.height() ?? 0;
     const recentBlockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
-    await vi.waitFor(() => expect(client.lastValidHeight(recentBlockhash)).not.toBeNull(), WAIT);
-    const remaining = (client.lastValidHeight(recentBlockhash) ?? 0) - before;
+    await vi.waitFor(() => {
+      client.wantBlockhashes();
+      expect(blocks.lastValidHeight(recentBlockhash)).not.toBeNull();
+    }, WAIT);
+    const remaining = (blocks.lastValidHeight(recentBlockhash) ?? 0) - before;
     expect(remaining).toBeGreaterThanOrEqual(40);
     expect(remaining).toBeLessThanOrEqual(60);
-    await vi.waitFor(() => expect(client.blockHeight()).toBeGreaterThan(before + 2), WAIT);
+    await vi.waitFor(() => expect(blocks.height()).toBeGreaterThan(before + 2), WAIT);
 
     const leader = cluster.leaderAt(cluster.currentSlot());
     const blockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
@@ -136,10 +147,9 @@ describe("cluster client", () => {
       expect(slot).toBeGreaterThanOrEqual(landed ?? 0);
       expect(statuses).toEqual([null, { slot: landed, confirmed: true, error: null }]);
     }, WAIT);
-    await expect(client.fetchStatuses(new Uint8Array(257 * 64))).rejects.toThrow("at most 256");
     await cluster.stopRpc();
     await expect(client.fetchStatuses(queried)).rejects.toThrow();
-    expect(client.counters.statusFailures).toBe(1);
+    expect(counters.statusFailures).toBe(1);
   });
 
   it("receives slots, landings and blocks over gRPC, and reconnects after a cut", async () => {
@@ -147,37 +157,42 @@ describe("cluster client", () => {
     cleanups.push(() => server.stop());
     const { cluster, urls } = await startCluster();
     const landed: string[] = [];
-    const client = createClusterClient(
+    const blocks = blocksReceived();
+    const sink = sinkOf(
+      createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 }),
       {
-        openGeyser,
-        clock,
-        log: SILENT_LOG,
-        router: createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 }),
-        onProcessed: (signature, slot, error) =>
-          void landed.push(`${signature[0]} ${slot} ${error}`),
+        ...blocks.sink,
+        landed: (signature, slot, error) => void landed.push(`${signature[0]} ${slot} ${error}`),
       },
-      { ...urls, grpcUrl: server.url, grpcToken: "a token", accounts: ["T"], retryMsFirst: 50 },
     );
+    const deps = clientDeps(clock, sink, openGeyser);
+    const client = createClusterClient(deps, {
+      ...urls,
+      grpcUrl: server.url,
+      grpcToken: "a token",
+      accounts: ["T"],
+      retryMsFirst: 50,
+    });
     client.start();
     cleanups.push(() => client.stop());
     await vi.waitFor(() => expect(server.requests).toHaveLength(1), WAIT);
     expect(server.tokens).toEqual(["a token"]);
-    await vi.waitFor(() => expect(client.blockHeight()).not.toBeNull(), WAIT);
+    await vi.waitFor(() => expect(blocks.height()).not.toBeNull(), WAIT);
     const slot = cluster.currentSlot();
     const blockhash = "1".repeat(32);
     // Ahead of the node's height by the permitted maximum.
-    const height = (client.blockHeight() ?? 0) + 30;
+    const height = (blocks.height() ?? 0) + 30;
     server.say({ block_meta: { slot, blockhash, block_height: { block_height: height } } });
     server.say({ slot: { slot, status: 1 } });
     server.say({ transaction_status: { slot, signature: Buffer.alloc(64, 5) } });
     await vi.waitFor(() => expect(landed).toEqual([`5 ${slot} null`]), WAIT);
-    expect(client.lastValidHeight(new Uint8Array(32))).toBe(height + 150);
-    expect(client.blockHeight()).toBeGreaterThanOrEqual(height);
+    expect(blocks.lastValidHeight(new Uint8Array(32))).toBe(height + 150);
+    expect(blocks.height()).toBeGreaterThanOrEqual(height);
     server.cut();
     await vi.waitFor(() => expect(server.requests).toHaveLength(2), WAIT);
     server.say({ transaction_status: { slot, signature: Buffer.alloc(64, 6) } });
     await vi.waitFor(() => expect(landed).toHaveLength(2), WAIT);
-    expect(client.counters).toMatchObject({ geyserOpened: 2, geyserClosed: 1 });
+    expect(deps.counters).toMatchObject({ geyserOpened: 2, geyserClosed: 1 });
   });
 
   it("reports delinquent leaders to the router", async () => {
@@ -185,44 +200,32 @@ describe("cluster client", () => {
     if (first === undefined) throw new Error("there are five leaders");
     const { urls } = await startCluster({ leaders: [{ ...first, delinquent: true }, ...others] });
     const reported: (readonly string[])[] = [];
-    const client = createClusterClient(
-      {
-        openGeyser,
-        clock,
-        log: SILENT_LOG,
-        router: {
-          slotEvent: () => undefined,
-          setEpoch: () => true,
-          setContacts: () => undefined,
-          setDelinquent: (identities) => void reported.push(identities),
-        },
-      },
-      urls,
-    );
+    const sink = sinkOf({ setDelinquent: (identities) => void reported.push(identities) });
+    const deps = clientDeps(clock, sink);
+    const client = createClusterClient(deps, urls);
     client.start();
     cleanups.push(() => client.stop());
     await vi.waitFor(() => expect(reported).toEqual([[first.identity]]), WAIT);
-    expect(client.status().votes.failures).toBe(0);
+    expect(deps.counters.voteFailures).toBe(0);
   });
 
   it("recovers from a restart of the RPC node and reports its slot age meanwhile", async () => {
     const { cluster, urls } = await startCluster();
-    const { client, router } = startClient(urls);
-    await vi.waitFor(() => expect(client.status().slots.source).toBe("slotsUpdates"), WAIT);
+    const { counters, router, sourceLog, isConnected } = startClient(urls);
+    await vi.waitFor(() => expect(sourceLog.best()).toBe("slotsUpdates"), WAIT);
     await vi.waitFor(() => expect(router.plan?.send.length).toBe(2), WAIT);
     await cluster.stopRpc();
     await vi.waitFor(() => {
-      const { source, connected, eventAgeMs } = client.status().slots;
-      expect({ source, connected }).toEqual({ source: "none", connected: false });
-      expect(eventAgeMs).toBeGreaterThan(600);
-      expect(client.counters.slotPollFailures).toBeGreaterThan(0);
+      expect([sourceLog.best(), isConnected()]).toEqual(["none", false]);
+      expect(sourceLog.eventAgeMs()).toBeGreaterThan(600);
+      expect(counters.slotPollFailures).toBeGreaterThan(0);
     }, WAIT);
     expect(router.status().slotAgeMs).toBeGreaterThan(600);
     // Meanwhile the router predicts the current slot from the clock.
     expect(router.plan?.send.length).toBe(2);
     expect(await cluster.startRpc()).toEqual(urls);
-    await vi.waitFor(() => expect(client.status().slots.source).toBe("slotsUpdates"), WAIT);
-    expect(client.counters.socketsOpened).toBeGreaterThanOrEqual(2);
+    await vi.waitFor(() => expect(sourceLog.best()).toBe("slotsUpdates"), WAIT);
+    expect(counters.socketsOpened).toBeGreaterThanOrEqual(2);
     await vi.waitFor(() => {
       expect(Math.abs((router.currentSlot() ?? 0) - cluster.currentSlot())).toBeLessThanOrEqual(2);
     }, WAIT);
@@ -252,12 +255,12 @@ describe("cluster client", () => {
   it("starts while the node is down", async () => {
     const { cluster, urls } = await startCluster();
     await cluster.stopRpc();
-    const { client, router } = startClient(urls);
-    await vi.waitFor(() => expect(client.status().schedule.failures).toBeGreaterThan(1), WAIT);
+    const { counters, router, sourceLog } = startClient(urls);
+    await vi.waitFor(() => expect(counters.scheduleFailures).toBeGreaterThan(1), WAIT);
     expect(router.plan).toBeNull();
     await cluster.startRpc();
     await vi.waitFor(() => {
-      expect(client.status().slots.source).toBe("slotsUpdates");
+      expect(sourceLog.best()).toBe("slotsUpdates");
       expect(router.plan?.send.length).toBe(2);
     }, WAIT);
   });
@@ -270,10 +273,10 @@ describe("cluster client", () => {
   ] as const)("follows the slots of a node that %s", async (_, faults, source) => {
     const { cluster, urls } = await startCluster();
     cluster.behave(faults);
-    const { client, router } = startClient(urls);
+    const { counters, router, sourceLog } = startClient(urls);
     await vi.waitFor(() => {
-      expect(client.status().slots.source).toBe(source);
-      expect(client.counters.slotEvents + client.counters.slotPolls).toBeGreaterThan(8);
+      expect(sourceLog.best()).toBe(source);
+      expect(counters.slotEvents + counters.slotPolls).toBeGreaterThan(8);
       expect(Math.abs((router.currentSlot() ?? 0) - cluster.currentSlot())).toBeLessThanOrEqual(2);
     }, WAIT);
   });
@@ -341,12 +344,12 @@ describe("cluster client", () => {
     });
     const { port } = server.address() as AddressInfo;
     const at = `127.0.0.1:${port}`;
-    const { client, router } = startClient({ rpcUrl: `http://${at}`, wsUrl: `ws://${at}` });
+    const { counters, router } = startClient({ rpcUrl: `http://${at}`, wsUrl: `ws://${at}` });
     await vi.waitFor(() => expect(router.counters.slotEvents).toBeGreaterThan(0), WAIT);
     expect(router.currentSlot()).toBeGreaterThanOrEqual(42);
     // Both subscriptions received the same response.
     await vi.waitFor(() => expect(router.counters.slotEventsInvalid).toBeGreaterThan(5), WAIT);
-    await vi.waitFor(() => expect(client.status().contacts.failures).toBeGreaterThan(1), WAIT);
+    await vi.waitFor(() => expect(counters.contactFailures).toBeGreaterThan(1), WAIT);
     expect(received.length).toBeGreaterThan(0);
   });
 
@@ -385,11 +388,10 @@ describe("cluster client", () => {
       node.processed += 1;
     });
     const client = createClusterClient(
-      {
-        ...{ openGeyser, clock, log: SILENT_LOG, router },
-        onConfirmationStalled: stalled,
-        onConsensus: consensus,
-      },
+      clientDeps(
+        clock,
+        sinkOf(router, { setConfirmationStalled: stalled, setConsensus: consensus }),
+      ),
       { rpcUrl: `http://${at}`, wsUrl: `ws://${at}`, silenceMs: 600, pollMs: 100, heightMs: 100 },
     );
     client.start();
@@ -410,9 +412,9 @@ describe("cluster client", () => {
     const server = createServer(() => undefined);
     const at = await listenOnLoopback(server, cleanups);
     const urls = { rpcUrl: `http://${at}`, wsUrl: `ws://${at}` };
-    const { client } = startClient(urls, { timeoutMs: 100 });
-    await vi.waitFor(() => expect(client.status().contacts.failures).toBeGreaterThan(1), WAIT);
-    expect(client.counters.slotPollFailures).toBeGreaterThan(0);
+    const { counters } = startClient(urls, { timeoutMs: 100 });
+    await vi.waitFor(() => expect(counters.contactFailures).toBeGreaterThan(1), WAIT);
+    expect(counters.slotPollFailures).toBeGreaterThan(0);
   });
 
   it.each(["while it runs", "while the node is down"])(

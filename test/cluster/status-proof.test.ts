@@ -29,6 +29,7 @@ function setUp() {
     clock,
     counters,
     quietRange: node,
+    onChange: () => undefined,
     log: {
       info: (_fields, text) => void lines.push(text),
       warn: (_fields, text) => void lines.push(text),

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createVaultFile, openVault } from "../../src/control/vault.ts";
 import { SetupError } from "../../src/core/errors.ts";
+import { vaultOf } from "../support/vault.ts";
 
 const owner = { accountId: "a-1", keyId: "k-1" };
 const fresh = (): string => randomBytes(32).toString("base64");
-const vaultOf = (text: string) => openVault({ kind: "text", text });
 
 describe("the vault", () => {
   it("opens what it sealed, and seals the same text differently each time", () => {
@@ -73,7 +73,7 @@ describe("a vault file", () => {
     const path = place();
     createVaultFile(path, "2026-11");
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(openVault({ kind: "file", path }).activeId).toBe("2026-11");
+    expect(openVault(path).activeId).toBe("2026-11");
     const before = readFileSync(path, "utf8");
     expect(() => createVaultFile(path, "2026-12")).toThrow(SetupError);
     expect(readFileSync(path, "utf8")).toBe(before);
@@ -83,7 +83,7 @@ describe("a vault file", () => {
     const path = place();
     createVaultFile(path, "one");
     chmodSync(path, 0o640);
-    expect(() => openVault({ kind: "file", path })).toThrow(/chmod 600/);
+    expect(() => openVault(path)).toThrow(/chmod 600/);
   });
 
   it.each([
@@ -97,7 +97,7 @@ describe("a vault file", () => {
   ])("that holds %j is refused", (text, message) => {
     const path = place();
     writeFileSync(path, text, { mode: 0o600 });
-    expect(() => openVault({ kind: "file", path })).toThrow(message);
+    expect(() => openVault(path)).toThrow(message);
   });
 
   it("is refused with one id twice, and no message repeats a key", () => {
@@ -109,6 +109,6 @@ describe("a vault file", () => {
   });
 
   it("that is not there is named", () => {
-    expect(() => openVault({ kind: "file", path: place() })).toThrow(/vault file cannot be read/);
+    expect(() => openVault(place())).toThrow(/vault file cannot be read/);
   });
 });

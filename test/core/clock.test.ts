@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { holdProcess, systemClock } from "../../src/core/clock.ts";
+import { holdProcess, systemClock, until } from "../../src/core/clock.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 
 describe("system clock", () => {
   it("is monotonic and counts whole nanoseconds", () => {
@@ -93,5 +94,21 @@ describe("holdProcess", () => {
     hold.cancel();
     timer.cancel();
     expect(refedTimers()).toBe(before);
+  });
+});
+
+describe("until", () => {
+  it("ends when the condition holds, or the time is up", async () => {
+    const clock = createFakeClock();
+    let open = false;
+    const late = until(clock, { timeoutMs: 20, periodMs: 10 }, () => false);
+    const well = until(clock, { timeoutMs: 1000, periodMs: 10 }, async () => open);
+    for (let i = 0; i < 5; i += 1) {
+      clock.advance(10);
+      open = i >= 3;
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    }
+    clock.advance(10);
+    expect([await late, await well]).toEqual([false, true]);
   });
 });

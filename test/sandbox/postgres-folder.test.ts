@@ -11,7 +11,6 @@ import {
   openFolder,
   release,
   serverStatus,
-  waitFor,
 } from "../../src/sandbox/postgres-folder.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
@@ -89,18 +88,4 @@ it("a server's status applies to that server only", () => {
   mkdirSync(folder.data);
   writeFileSync(join(folder.data, "postmaster.pid"), "42\nd\n0\n1\n\nh\n0\nready   \n");
   expect([serverStatus(folder, 42), serverStatus(folder, 43)]).toEqual(["ready", null]);
-});
-
-it("waiting ends when the condition holds, or the time is up", async () => {
-  const clock = createFakeClock();
-  let open = false;
-  const late = waitFor(clock, 20, () => false);
-  const well = waitFor(clock, 1000, () => open);
-  for (let i = 0; i < 5; i += 1) {
-    clock.advance(10);
-    open = i >= 3;
-    await Promise.resolve();
-  }
-  clock.advance(10);
-  expect([await late, await well]).toEqual([false, true]);
 });

@@ -8,6 +8,7 @@ interface Package {
 }
 
 interface Script {
+  readonly RULE: string;
   noticesText(
     head: string,
     sections: readonly {
@@ -15,16 +16,40 @@ interface Script {
       readonly packages: readonly (Package & { readonly texts: readonly string[] })[];
     }[],
   ): string;
-  sectionsOf(text: string): readonly {
-    readonly title: string;
-    readonly packages: readonly (Package & { readonly texts: readonly number[] })[];
-  }[];
-  textCountOf(text: string): number;
+}
+
+interface Section {
+  readonly title: string;
+  /** With the numbers of their texts. */
+  readonly packages: (Package & { readonly texts: readonly number[] })[];
 }
 
 const script = new URL("../../scripts/notices-text.mjs", import.meta.url);
 // Plain JavaScript, of which the compiler knows nothing.
-const { noticesText, sectionsOf, textCountOf } = (await import(script.href)) as Script;
+const { noticesText, RULE } = (await import(script.href)) as Script;
+
+const LINE = /^ {2}(\S+) (\S+)(?: {2}([^[]+?))?(?: {2}\[([\d, ]+)\])?$/;
+
+/** The sections of such a file. */
+function sectionsOf(text: string): readonly Section[] {
+  const [lists = ""] = text.split(`${RULE}\n`, 1);
+  const sections: Section[] = [];
+  let title = "";
+  for (const line of lists.split("\n")) {
+    const match = LINE.exec(line);
+    if (match === null) {
+      if (line !== "") title = line;
+      continue;
+    }
+    const [, name = "", version = "", license = null, numbers = ""] = match;
+    if (sections.at(-1)?.title !== title) sections.push({ title, packages: [] });
+    const texts = numbers.split(", ").filter(Boolean).map(Number);
+    sections.at(-1)?.packages.push({ name, version, license, texts });
+  }
+  return sections;
+}
+
+const textCountOf = (text: string): number => text.split(`${RULE}\n[`).length - 1;
 
 const MADE_ANEW = "`npm run notices` writes THIRD_PARTY_NOTICES anew";
 const notices = readRoot("THIRD_PARTY_NOTICES");

@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createDatabase } from "../../src/accounts/database/database.ts";
+import { createDatabase, type Database } from "../../src/accounts/database/database.ts";
 import { configFromValues, controlFromValues } from "../../src/config/load.ts";
 import { startControl } from "../../src/control/control.ts";
 import type { Store } from "../../src/control/store/contract.ts";
@@ -40,6 +40,8 @@ export interface Dashboard {
   readonly edgeUrl: string;
   readonly tipAccount: string;
   readonly store: Store;
+  /** Its database, as the owner. */
+  readonly owner: Database;
   /** A new signed transaction with its tip. */
   transaction(): Uint8Array;
   /** Sends a transaction, or these bytes, with this key; returns the edge's response. */
@@ -137,7 +139,7 @@ async function start(folder: string, control: ControlKeys, undo: Undo): Promise<
   const { transaction, tipAccount, fund } = network;
   const edgeUrl = `http://${edge.httpAddress}`;
   return {
-    ...{ url, edgeUrl, tipAccount, store, transaction, fund },
+    ...{ url, edgeUrl, tipAccount, store, owner, transaction, fund },
     submit: (key, body = transaction()) => submit(edgeUrl, key, body),
     async setDatabaseAway(away) {
       await owner.query(`alter role control connection limit ${away ? 0 : -1}`);

@@ -8,9 +8,9 @@ import type { Database } from "../../src/accounts/database/database.ts";
 import { DatabaseError } from "../../src/accounts/database/database-error.ts";
 import type { Actor, AuditAction, Store } from "../../src/control/store/contract.ts";
 import { createStore } from "../../src/control/store/store.ts";
-import { openVault } from "../../src/control/vault.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { makeDatabase, type TestDatabase } from "./postgres.ts";
+import { vaultOf } from "./vault.ts";
 
 export interface TestStore extends Store {
   /** Rejects every statement, as an unreachable database does. */
@@ -26,7 +26,7 @@ export interface TestStore extends Store {
 export async function createTestStore(clock: Clock): Promise<TestStore> {
   const there = await makeDatabase();
   const away = { gone: false };
-  const vault = openVault({ kind: "text", text: `one:${randomBytes(32).toString("base64")}` });
+  const vault = vaultOf(`one:${randomBytes(32).toString("base64")}`);
   const deps = { database: switched(there.database, away), vault, clock };
   const store = createStore(deps, {
     environment: "test",

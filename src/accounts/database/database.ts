@@ -11,7 +11,7 @@
 
 import pg from "pg";
 import type { Clock, Timer } from "../../core/clock.ts";
-import { SetupError } from "../../core/errors.ts";
+import { messageOf, SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { SnapshotQuery } from "../keys/snapshot-query.ts";
 import {
@@ -96,7 +96,7 @@ export function requireConnectable(key: string, url: string): void {
   try {
     void new pg.Client(clientOptions({ url }));
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new SetupError(`${key}: no connection can be made with it: ${why}`, { cause });
   }
 }
@@ -298,7 +298,7 @@ function listenOn(
       await fresh.connect();
       await fresh.query(`listen ${pg.escapeIdentifier(channel)}`);
     } catch (error) {
-      lost(fresh, error instanceof Error ? error.message : String(error));
+      lost(fresh, messageOf(error));
       return;
     }
     if (stopped || client !== fresh) return;
@@ -314,7 +314,7 @@ function listenOn(
     try {
       return new pg.Client(options);
     } catch (error) {
-      retry(error instanceof Error ? error.message : String(error));
+      retry(messageOf(error));
       return null;
     }
   }
@@ -326,7 +326,7 @@ function listenOn(
         () => {
           if (client === of) heartbeat(of);
         },
-        (error: unknown) => lost(of, error instanceof Error ? error.message : String(error)),
+        (error: unknown) => lost(of, messageOf(error)),
       );
     });
   }

@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { encodeKey } from "../../core/encoding.ts";
-import { SetupError } from "../../core/errors.ts";
+import { messageOf, SetupError } from "../../core/errors.ts";
 import { formatToml } from "../../runtime/toml.ts";
 import { clientKeyOf } from "./client-key.ts";
 import { generateToken } from "./format.ts";
@@ -207,7 +207,7 @@ function changeFile(path: string, edit: (text: string) => string): void {
 }
 
 function failure(what: string, cause: unknown): SetupError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = messageOf(cause);
   return new SetupError(`${what}: ${why}`, { cause });
 }
 

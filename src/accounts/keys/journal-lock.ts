@@ -25,7 +25,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf, SetupError } from "../../core/errors.ts";
+import { codeOf, messageOf, SetupError } from "../../core/errors.ts";
 import {
   isAlive,
   ownIdentity,
@@ -57,7 +57,7 @@ export function lockJournal(
     throw taken(path, holder.pid);
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     throw new SetupError(`accounts.journal: ${path} cannot be written to: ${why}`);
   }
 }
@@ -78,7 +78,7 @@ export function journalHolder(path: string): number | null {
     const [holder] = livingIn(folder, locksIn(folder, `${basename(path)}.lock`));
     return holder?.identity.pid ?? null;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     throw new SetupError(`accounts.journal: ${path} cannot be written to: ${why}`);
   }
 }

@@ -6,37 +6,25 @@
 
 import { ClusterCounters } from "../../cluster/counters.ts";
 import type { Contact } from "../../cluster/ports.ts";
-import { createNodeFacts, type NodeFacts } from "../../cluster/rpc/node-facts.ts";
-import { createRpc, type Rpc } from "../../cluster/rpc/rpc.ts";
+import { createRpc, type Rpc, type Votes } from "../../cluster/rpc/rpc.ts";
 import type { Config } from "../../config/config.ts";
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
 import { decodeBase58 } from "../../core/encoding.ts";
+import { messageOf } from "../../core/errors.ts";
 import { DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
-import { type Finding, findingsOf, reasonOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
 const { ok, warning, error, unknown } = findingsOf("cluster");
 
 export interface ClusterSide {
   readonly clock: Clock;
   readonly rpc: Rpc;
-  readonly facts: NodeFacts;
-  close(): void;
 }
 
 export function openCluster(clock: Clock, { rpcUrl, wsUrl }: Config["cluster"]): ClusterSide {
   const counters = new ClusterCounters();
-  const timeoutMs = DOCTOR_RESPONSE_MS_MAX;
-  const rpc = createRpc({ clock, counters }, { rpcUrl, wsUrl, timeoutMs });
-  const facts = createNodeFacts(clock, rpcUrl, timeoutMs);
-  return {
-    clock,
-    rpc,
-    facts,
-    close() {
-      rpc.close();
-      facts.close();
-    },
-  };
+  const options = { rpcUrl, wsUrl, timeoutMs: DOCTOR_RESPONSE_MS_MAX };
+  return { clock, rpc: createRpc({ clock, counters }, options) };
 }
 
 /** `identity` is base58, or null if the edge makes a fresh one at each start. */
@@ -47,13 +35,13 @@ export async function clusterFindings(
 ): Promise<readonly Finding[]> {
   const reachable = await reach(side);
   if (reachable.level === "error") return [reachable];
-  const own = identity === null ? null : { identity, stakes: side.facts.stakes() };
+  const own = identity === null ? null : { identity, votes: side.rpc.votes() };
   const checks = [inStep(side), slots(side), versions(side), statuses(side), stake(own)];
   return [reachable, ...(await Promise.all([...checks, queue(own, queuePerLeader)]))];
 }
 
-/** The edge's identity, and all stakes in lamports by identity. */
-type Own = { readonly identity: string; readonly stakes: ReturnType<NodeFacts["stakes"]> } | null;
+/** The edge's identity, and all stakes. */
+type Own = { readonly identity: string; readonly votes: Promise<Votes> } | null;
 
 async function reach({ clock, rpc }: ClusterSide): Promise<Finding> {
   const startNs = clock.nowNs();
@@ -75,7 +63,7 @@ async function reach({ clock, rpc }: ClusterSide): Promise<Finding> {
     const ms = Math.round((clock.nowNs() - startNs) / NS_PER_MS);
     return error(
       "reachable",
-      `cluster.rpc_url did not answer in ${ms} ms: ${reasonOf(cause)}`,
+      `cluster.rpc_url did not answer in ${ms} ms: ${messageOf(cause)}`,
       "the edge knows no leaders and does not become ready",
       "cluster.rpc_url, the node, or the firewall between",
     );
@@ -90,15 +78,15 @@ async function asked(check: string, act: () => Promise<Finding>): Promise<Findin
   try {
     return await act();
   } catch (cause) {
-    return unknown(check, `the node did not say: ${reasonOf(cause)}`);
+    return unknown(check, `the node did not say: ${messageOf(cause)}`);
   }
 }
 
-function inStep({ rpc, facts }: ClusterSide): Promise<Finding> {
+function inStep({ rpc }: ClusterSide): Promise<Finding> {
   const fix = "wait until the node has caught up, or another node: cluster.rpc_url";
   const cost = "the edge sends to leaders whose slots are over, and transactions land late or not";
   return asked("in_step", async () => {
-    const words = await facts.health();
+    const words = await rpc.health();
     if (words !== null) return error("in_step", `the node is not healthy: ${words}`, cost, fix);
     const [processed, confirmed] = await Promise.all([rpc.slot(), rpc.confirmedSlot()]);
     const behind = processed - confirmed;
@@ -138,9 +126,9 @@ function slots({ clock, rpc }: ClusterSide): Promise<Finding> {
   });
 }
 
-function versions({ rpc, facts }: ClusterSide): Promise<Finding> {
+function versions({ rpc }: ClusterSide): Promise<Finding> {
   return asked("versions", async () => {
-    const [own, contacts] = await Promise.all([facts.version(), rpc.contacts()]);
+    const [own, contacts] = await Promise.all([rpc.version(), rpc.contacts()]);
     const counts = versionCounts(contacts);
     const list = counts.slice(0, VERSIONS_SHOWN).map(({ name, count }) => `${name} (${count})`);
     const found = `the node runs ${own}, the cluster ${list.join(", ")}`;
@@ -213,7 +201,7 @@ function stake(own: Own): Promise<Finding> {
       return warning("stake", "without identity.keypair each start has a new identity", cost, fix);
     }
     const { identity } = own;
-    const stakes = await own.stakes;
+    const { stakes } = await own.votes;
     const lamports = stakes.get(identity) ?? 0;
     if (lamports === 0) {
       return warning("stake", `${identity} has no stake of its own`, cost, fix);
@@ -233,7 +221,7 @@ const STAKED_QUEUE_MIN = 1_024;
 
 function queue(own: Own, queuePerLeader: number): Promise<Finding> {
   return asked("queue", async () => {
-    const hasStake = own !== null && ((await own.stakes).get(own.identity) ?? 0) > 0;
+    const hasStake = own !== null && ((await own.votes).stakes.get(own.identity) ?? 0) > 0;
     const whose = `the identity has ${hasStake ? "" : "no "}stake`;
     const found = `send.queue_per_leader is ${queuePerLeader}, and ${whose}`;
     if (!hasStake || queuePerLeader >= STAKED_QUEUE_MIN) return ok("queue", found);

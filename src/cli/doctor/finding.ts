@@ -58,8 +58,3 @@ export function countsOf(findings: readonly Finding[]): Readonly<Record<Level, n
   for (const { level } of findings) counts[level] += 1;
   return counts;
 }
-
-/** The reason of a failed step. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

@@ -6,6 +6,7 @@
 import type { Config } from "../../config/config.ts";
 import { type Clock, NS_PER_MS, sleep } from "../../core/clock.ts";
 import { encodeBase58 } from "../../core/encoding.ts";
+import { messageOf } from "../../core/errors.ts";
 import { loadOptionalModules } from "../../edge/optional-modules.ts";
 import { transportOf } from "../../engine/transport.ts";
 import { chooseEngine } from "../../native/choose.ts";
@@ -13,7 +14,7 @@ import type { Identity } from "../../send/identity.ts";
 import type { CloseCause, Transport } from "../../send/transport.ts";
 import { DOCTOR_LEADERS_MAX, DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
 import type { ClusterSide } from "./cluster.ts";
-import { type Finding, findingsOf, reasonOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
 const { ok, warning, error, unknown } = findingsOf("leaders");
 
@@ -32,7 +33,7 @@ export async function leaderFindings(
   try {
     leaders = await nextLeaders(rpc);
   } catch (cause) {
-    return [unknown("handshake", `the next leaders are not known: ${reasonOf(cause)}`)];
+    return [unknown("handshake", `the next leaders are not known: ${messageOf(cause)}`)];
   }
   const transport = await transportFor(config, identity, clock);
   try {
@@ -41,7 +42,7 @@ export async function leaderFindings(
     const isAny = findings.some(({ level }) => level === "ok");
     return isAny || findings.length === 0 ? findings : [none(findings.length), ...findings];
   } catch (cause) {
-    return [unknown("handshake", `no socket to send from: ${reasonOf(cause)}`)];
+    return [unknown("handshake", `no socket to send from: ${messageOf(cause)}`)];
   } finally {
     await transport.stop();
   }

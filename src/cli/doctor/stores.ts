@@ -3,8 +3,9 @@
 import { existsSync } from "node:fs";
 import type { Config, ControlConfig } from "../../config/config.ts";
 import { type Clock, NS_PER_MS, sleep } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
 import { DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
-import { type Finding, findingsOf, reasonOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
 const accounts = findingsOf("accounts");
 const provider = findingsOf("provider");
@@ -57,7 +58,7 @@ async function database(clock: Clock, key: string, url: string): Promise<Finding
   } catch (cause) {
     return accounts.error(
       "database",
-      `${key}: ${reasonOf(cause)}`,
+      `${key}: ${messageOf(cause)}`,
       "changes of keys reach no edge, and the dashboard fails; edges go on with known keys",
       `${key}, the server, its pg_hba.conf or the firewall between`,
     );
@@ -76,7 +77,7 @@ async function store(clock: Clock, url: string): Promise<Finding> {
   } catch (cause) {
     return accounts.error(
       "shared_limits",
-      `limits.redis_url: ${reasonOf(cause)}`,
+      `limits.redis_url: ${messageOf(cause)}`,
       "each edge allows its fair share of a shared limit, instead of what others leave",
       "limits.redis_url, or the store",
     );
@@ -111,12 +112,12 @@ async function vault(path: string): Promise<Finding> {
         "put the file of the earlier installation back, if there was one",
       );
     }
-    const { ids } = openVault({ kind: "file", path });
+    const { ids } = openVault(path);
     return accounts.ok("vault", `${path} holds ${ids.length} key-encryption key(s)`);
   } catch (cause) {
     return accounts.error(
       "vault",
-      reasonOf(cause),
+      messageOf(cause),
       "`control` does not start",
       "control.vault_file; restore it from a backup",
     );
@@ -138,7 +139,7 @@ async function discovery(issuer: string): Promise<Finding> {
   } catch (cause) {
     return provider.error(
       "discovery",
-      `control.oidc_issuer: ${url}: ${reasonOf(cause)}`,
+      `control.oidc_issuer: ${url}: ${messageOf(cause)}`,
       "no user can log in to the dashboard; keys and management tokens work",
       `curl -sS ${url}`,
     );

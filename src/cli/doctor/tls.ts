@@ -11,10 +11,11 @@ import { connect, rootCertificates } from "node:tls";
 import type { Config } from "../../config/config.ts";
 import { formatListen } from "../../config/value-types.ts";
 import type { Clock } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
 import { type CertificateFiles, expiryWarning, readCertificate } from "../../edge/certificate.ts";
 import { DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
 import { localAddress } from "../ready.ts";
-import { type Finding, findingsOf, reasonOf } from "./finding.ts";
+import { type Finding, findingsOf } from "./finding.ts";
 
 const { ok, warning, error } = findingsOf("tls");
 
@@ -49,7 +50,7 @@ function pairOf(tls: CertificateFiles, unixMs: number): Finding {
   } catch (cause) {
     return error(
       "pair",
-      reasonOf(cause),
+      messageOf(cause),
       "the edge does not start; one that runs keeps the certificate that it has",
       `openssl x509 -in ${tls.certificate} -noout -subject -dates -ext subjectAltName`,
     );

@@ -10,6 +10,7 @@
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { NS_PER_MS, NS_PER_S } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
 import type { EdgeHandover, UpgradeCounts } from "../../edge/handover.ts";
 import { RETIRING_LOOK_MS, RETIRING_MS_MAX, SUCCESSOR_KILL_MS } from "../limits.ts";
 import type { Upgradable } from "../signals.ts";
@@ -225,8 +226,4 @@ function tooEarly(waitMs: number): string {
     "the process that this one replaced may still have QUIC sockets; " +
     `try again in ${Math.ceil(waitMs / 1000)} s`
   );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

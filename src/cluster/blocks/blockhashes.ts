@@ -9,11 +9,8 @@
 import { BLOCKHASHES_KEPT } from "../limits.ts";
 
 export interface Blockhashes {
-  /**
-   * Adds a blockhash (32 bytes, copied), valid up to and including that height. Returns whether it
-   * is a blockhash.
-   */
-  add(blockhash: Uint8Array, lastValidHeight: number): boolean;
+  /** Adds a blockhash (32 bytes, copied), valid up to and including that height. */
+  add(blockhash: Uint8Array, lastValidHeight: number): void;
   /** The last height at which a blockhash is valid; null for an unknown one. */
   lastValidHeight(blockhash: Uint8Array): number | null;
 }
@@ -44,11 +41,11 @@ export function createBlockhashes(): Blockhashes {
 
   return {
     add(blockhash, lastValidHeight) {
-      if (blockhash.length !== HASH_BYTES) return false;
+      if (blockhash.length !== HASH_BYTES) return;
       const known = placeOf(blockhash);
       if (known >= 0) {
         heights[known] = lastValidHeight;
-        return true;
+        return;
       }
       const from = next * HASH_BYTES;
       if (filled === BLOCKHASHES_KEPT) {
@@ -59,7 +56,6 @@ export function createBlockhashes(): Blockhashes {
       heights[next] = lastValidHeight;
       places.set(tagOf(blockhash, 0), next);
       next = (next + 1) % BLOCKHASHES_KEPT;
-      return true;
     },
     lastValidHeight(blockhash) {
       const place = placeOf(blockhash);

@@ -1,32 +1,26 @@
 /**
- * The cluster's block height, and the last valid height of each recent blockhash.
+ * What nodes report of blocks, on its way to a sink: heights only if they are plausible
+ * (`height.ts`), and whether the list of valid blockhashes is wanted from a node.
  *
- * A failed lookup sets `wanted`, so that the block watcher requests the list. The height is that of
- * the highest confirmed block: once it exceeds a blockhash's last valid height, every block that
- * could hold such a transaction is confirmed as well. Reported heights are accepted if plausible
- * (`height.ts`).
+ * The height is that of the highest confirmed block: once it exceeds a blockhash's last valid
+ * height, every block that could hold such a transaction is confirmed as well.
  *
  * Decision: docs/decisions/0024-blockhashes-from-the-sysvar.md
  */
 
-import type { BlockSink } from "../ports.ts";
-import { createBlockhashes } from "./blockhashes.ts";
+import type { ClusterSink } from "../ports.ts";
 import { createHeight, type HeightCounters } from "./height.ts";
+
+export type BlockSink = Pick<ClusterSink, "setHeight" | "addBlockhash" | "blockhashesRead">;
 
 export interface Blocks {
   /** Reports the height of a confirmed block. Returns whether it is plausible. */
   setHeight(height: number): boolean;
-  /** Adds a blockhash (32 bytes, copied), valid up to and including that height. */
+  /** Adds a blockhash (32 bytes), valid up to and including that height. */
   add(blockhash: Uint8Array, lastValidHeight: number): void;
-  /** The highest confirmed block's height; null before the first two reports. */
-  height(): number | null;
-  /** When that height was first reported. */
-  heightNs(): number;
-  /** The last height at which a blockhash is valid; null for an unknown one. */
-  lastValidHeight(blockhash: Uint8Array): number | null;
-  /** Whether an unknown blockhash was looked up since `clearWanted`. */
+  /** Whether all valid blockhashes are wanted: at first, and after each `want`. */
   readonly wanted: boolean;
-  /** Sets `wanted`. */
+  /** An unknown blockhash was looked up. */
   want(): void;
   /** Clears `wanted`; called before all blockhashes a node returned are added. */
   clearWanted(): void;
@@ -35,31 +29,19 @@ export interface Blocks {
 export function createBlocks(
   nowNs: () => number,
   counters: HeightCounters,
-  sink: BlockSink | null = null,
+  sink: BlockSink,
 ): Blocks {
   const highest = createHeight(nowNs, counters);
-  const blockhashes = createBlockhashes();
-  // Set initially, because no blockhash is known yet.
   let wanted = true;
   return {
     setHeight(height) {
       const before = highest.value;
       const isPlausible = highest.observe(height);
       const { value, sinceNs } = highest;
-      if (value !== null && value !== before) sink?.setHeight(value, sinceNs);
+      if (value !== null && value !== before) sink.setHeight(value, sinceNs);
       return isPlausible;
     },
-    add(blockhash, lastValidHeight) {
-      if (!blockhashes.add(blockhash, lastValidHeight)) return;
-      sink?.addBlockhash(blockhash, lastValidHeight);
-    },
-    height: () => highest.value,
-    heightNs: () => highest.sinceNs,
-    lastValidHeight(blockhash) {
-      const height = blockhashes.lastValidHeight(blockhash);
-      if (height === null) wanted = true;
-      return height;
-    },
+    add: (blockhash, lastValidHeight) => sink.addBlockhash(blockhash, lastValidHeight),
     get wanted() {
       return wanted;
     },
@@ -68,7 +50,7 @@ export function createBlocks(
     },
     clearWanted() {
       wanted = false;
-      sink?.blockhashesRead();
+      sink.blockhashesRead();
     },
   };
 }

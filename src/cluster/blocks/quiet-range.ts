@@ -11,6 +11,7 @@
  */
 
 import { QUIET_BACK_SLOTS_MAX } from "../limits.ts";
+import type { SlotRange } from "../ports.ts";
 
 /**
  * What is known of a range of slots: `empty`, no transaction is in it; `pending`, none so far, and
@@ -18,20 +19,12 @@ import { QUIET_BACK_SLOTS_MAX } from "../limits.ts";
  */
 export type BlockContent = "empty" | "pending" | "unknown";
 
-/** Slots whose blocks hold no transaction after that of the first. */
-export interface SlotRange {
-  readonly first: number;
-  readonly last: number;
-}
-
 export interface QuietRange {
   /**
    * Reports a confirmed block and the transactions since genesis up to it; null for a node that
    * does not return the count.
    */
   observe(slot: number, transactionCount: number | null): void;
-  /** What is known of the blocks from one slot to another, both included. */
-  contentOf(fromSlot: number, toSlot: number): BlockContent;
   /** The newest slot at or shortly before which a block holds a transaction; null if unknown. */
   readonly busySlot: number | null;
 }
@@ -43,7 +36,7 @@ export function contentOf(range: SlotRange | null, fromSlot: number, toSlot: num
 }
 
 /** `onChange` is called with each new range. */
-export function createQuietRange(onChange: (range: SlotRange) => void = () => {}): QuietRange {
+export function createQuietRange(onChange: (range: SlotRange) => void): QuietRange {
   let count: number | null = null;
   /** The first and the last slot with this count; the block of the first may hold transactions. */
   let first = 0;
@@ -70,8 +63,6 @@ export function createQuietRange(onChange: (range: SlotRange) => void = () => {}
       }
       if (first !== before.first || last !== before.last) onChange({ first, last });
     },
-    contentOf: (fromSlot, toSlot) =>
-      contentOf(count === null ? null : { first, last }, fromSlot, toSlot),
     get busySlot() {
       return busySlot;
     },

@@ -17,17 +17,17 @@ import type { Log } from "../../core/log.ts";
 import { type BackOffOptions, createBackOff } from "../back-off.ts";
 import type { Blocks } from "../blocks/blocks.ts";
 import type { ClusterCounters } from "../counters.ts";
-import type { ClusterSink, GeyserSink, SlotEventKind } from "../ports.ts";
+import type { ClusterSink, LandingSink, SlotEventKind } from "../ports.ts";
 import { BlockHeights } from "./block-heights.ts";
 import type { GeyserUpdate, SlotStage } from "./codec.ts";
 import type { GeyserEvents, GeyserStream } from "./stream.ts";
 
-export interface GeyserWatcherDeps extends GeyserSink {
+export interface GeyserWatcherDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Opens one stream. */
   readonly open: (events: GeyserEvents) => GeyserStream;
-  readonly sink: Pick<ClusterSink, "slotEvent">;
+  readonly sink: Pick<ClusterSink, "slotEvent"> & LandingSink;
   readonly blocks: Blocks;
   readonly counters: ClusterCounters;
   readonly backOff: BackOffOptions;
@@ -59,7 +59,7 @@ export function createGeyserWatcher(
   deps: GeyserWatcherDeps,
   options: GeyserWatcherOptions,
 ): GeyserWatcher {
-  const { clock, log, open, sink, blocks, onProcessed, onConfirmed, forgetBanks, counters } = deps;
+  const { clock, log, open, sink, blocks, counters } = deps;
   const waits = createBackOff(deps.backOff);
   const heights = new BlockHeights();
   let stream: GeyserStream | null = null;
@@ -77,7 +77,7 @@ export function createGeyserWatcher(
     timer = null;
     counters.geyserOpened += 1;
     heights.forgetBanks();
-    forgetBanks();
+    sink.forgetBanks();
     stream = open({
       update: onUpdate,
       garbage: () => {
@@ -113,7 +113,7 @@ export function createGeyserWatcher(
         break;
       case "status":
         counters.geyserStatuses += 1;
-        onProcessed(update.signature, update.slot, update.error, update.bank);
+        sink.landed(update.signature, update.slot, update.error, update.bank);
         break;
       case "block":
         onBlock(update);
@@ -130,7 +130,7 @@ export function createGeyserWatcher(
     if (stage === "confirmed" || stage === "finalized") {
       const height = heights.take(slot, bank);
       if (height !== null) blocks.setHeight(height);
-      onConfirmed(slot, bank);
+      sink.confirmed(slot, bank);
     }
     const kind = KINDS[stage];
     if (kind === undefined) return;

@@ -14,12 +14,6 @@ import { createPollLoop, type PollLoop, warnAtFirst } from "../polling-loop.ts";
 import type { EpochSpan } from "../rpc/rpc.ts";
 import type { WatcherDeps } from "./watcher-deps.ts";
 
-export interface ScheduleWatcherDeps
-  extends WatcherDeps<"epochs" | "leaders", "setEpoch" | "forgetEpochs"> {
-  /** The node belongs to another cluster than before. */
-  readonly onOther?: () => void;
-}
-
 export interface ScheduleWatcherOptions {
   /** Minimum and maximum time between two epoch checks, in milliseconds. */
   readonly checkMsMin: number;
@@ -29,10 +23,10 @@ export interface ScheduleWatcherOptions {
 }
 
 export function createScheduleWatcher(
-  deps: ScheduleWatcherDeps,
+  deps: WatcherDeps<"epochs" | "leaders", "setEpoch" | "forgetEpochs">,
   options: ScheduleWatcherOptions,
 ): PollLoop {
-  const { clock, log, rpc, sink, counters, backOff, onOther } = deps;
+  const { clock, log, rpc, sink, counters, backOff } = deps;
   /** Epochs passed to the sink, oldest first, at most EPOCHS_MAX. */
   let had: readonly EpochSpan[] = [];
   /** The cluster they belong to; null while no node has reported it. */
@@ -41,9 +35,8 @@ export function createScheduleWatcher(
   function belongTo(genesis: string): void {
     if (cluster !== null && cluster !== genesis) {
       log.warn({ genesis, before: cluster }, "the node is of another cluster than before");
-      sink.forgetEpochs?.();
+      sink.forgetEpochs();
       had = [];
-      onOther?.();
     }
     cluster = genesis;
   }

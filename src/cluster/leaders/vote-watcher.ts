@@ -19,8 +19,8 @@ export function createVoteWatcher(
     async poll() {
       counters.voteFetches += 1;
       const { delinquent, stakes } = await rpc.votes();
-      sink.setDelinquent?.(delinquent);
-      sink.setStakes?.(stakes);
+      sink.setDelinquent(delinquent);
+      sink.setStakes(stakes);
       return intervalMs;
     },
     onFailure: warnAtFirst(log, "the delinquent leaders could not be read", () => {

@@ -195,6 +195,13 @@ export function readBlockStatus(result: unknown): BlockStatus {
   return { slot, height, transactionCount: isCount(transactionCount) ? transactionCount : null };
 }
 
+/** The result of `getVersion`: the version of the node's software. */
+export function readVersion(result: unknown): string {
+  const version = isRecord(result) ? result["solana-core"] : null;
+  if (typeof version !== "string") throw new Error("getVersion: the result has no version");
+  return version;
+}
+
 /** The result of `getGenesisHash`; null if invalid, because it is optional. */
 export function readGenesis(result: unknown): string | null {
   return typeof result === "string" && decodeBase58(result, 32)?.length === 32 ? result : null;

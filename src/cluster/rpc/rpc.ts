@@ -39,9 +39,10 @@ import {
   readSlotTime,
   readStakes,
   readStatuses,
+  readVersion,
   slotsInEpoch,
 } from "./responses.ts";
-import { createRetryAfter, withRetryAfter } from "./retry-after.ts";
+import { withRetryAfter } from "./retry-after.ts";
 
 export interface RpcOptions {
   readonly rpcUrl: string;
@@ -85,6 +86,10 @@ export interface Rpc {
   slot(): Promise<number>;
   /** The latest slot that the cluster confirmed. */
   confirmedSlot(): Promise<number>;
+  /** Null if the node is in step with its cluster; else its own words, such as "behind by 3". */
+  health(): Promise<string | null>;
+  /** The node's software version. */
+  version(): Promise<string>;
   /** The cluster's consensus; `unknown` if the node does not know the method. */
   consensus(): Promise<Consensus>;
   /** Slots by which the finalized slot is below the confirmed one. */
@@ -124,13 +129,22 @@ export interface RpcDeps {
 export function createRpc({ clock, counters }: RpcDeps, options: RpcOptions): Rpc {
   const { rpcUrl: url, wsUrl, timeoutMs } = options;
   const post = { url, timeoutMs, bytesMax: RPC_RESPONSE_BYTES_MAX };
-  const retryAfter = createRetryAfter(clock, counters);
-  const httpClient = withRetryAfter(createRpcHttpClient(clock, post), retryAfter);
+  const httpClient = withRetryAfter(createRpcHttpClient(clock, post), clock, counters);
   const { call, batch } = createCaller(httpClient);
 
   return {
     slot: async () => readCount("getSlot", await call("getSlot", [PROCESSED])),
     confirmedSlot: async () => readCount("getSlot", await call("getSlot", [CONFIRMED])),
+    async health() {
+      try {
+        const result = await call("getHealth", []);
+        return result === "ok" ? null : String(result);
+      } catch (error) {
+        if (error instanceof RpcError) return error.message;
+        throw error;
+      }
+    },
+    version: async () => readVersion(await call("getVersion", [])),
     async consensus() {
       try {
         return readConsensus(await call("getAgGenesisCert", []));

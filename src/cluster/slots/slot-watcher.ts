@@ -19,15 +19,15 @@ import type { SlotSubscriber, SlotSubscription } from "./subscription.ts";
 
 export interface SlotWatcherDeps {
   readonly clock: Clock;
-  /** The clock for rare checks; `clock` if absent. */
-  readonly coalescedClock?: Clock;
+  /** The clock for rare checks. */
+  readonly coalescedClock: Clock;
   readonly log: Log;
   readonly rpc: Pick<Rpc, "slot" | "slotTimeMs" | "openSlotSubscriber">;
   readonly sink: Pick<ClusterSink, "slotEvent" | "slotTimeHint">;
   readonly counters: ClusterCounters;
   readonly backOff: BackOffOptions;
   /** The connection was reopened; it may lead to another node than before. */
-  readonly onBack?: () => void;
+  readonly onBack: () => void;
 }
 
 export interface SlotWatcherOptions {
@@ -40,21 +40,10 @@ export interface SlotWatcherOptions {
   readonly checkMs: number;
 }
 
-export interface SlotWatcherStatus {
-  /** The best source that currently delivers; `none` if none does. */
-  readonly source: SlotSubscription | "polling" | "none";
-  /** Whether the WebSocket is open. */
-  readonly connected: boolean;
-  /** Time since the last event of any source in milliseconds; null before the first. */
-  readonly eventAgeMs: number | null;
-}
-
 export function createSlotWatcher(deps: SlotWatcherDeps, options: SlotWatcherOptions): SlotWatcher {
   return new SlotWatcher(deps, options);
 }
 
-type PlainSource = SlotSubscription | "polling";
-const BEST_FIRST: readonly PlainSource[] = ["slotsUpdates", "slot", "polling"];
 /** Subscriptions requested per connection. */
 const SUBSCRIPTION_COUNT = 2;
 
@@ -87,8 +76,6 @@ export class SlotWatcher {
   #pollTimer: Timer | null = null;
   #polling = false;
   #pollPending = false;
-  /** When each source last delivered an event. */
-  readonly #eventNs = new Map<PlainSource, number>();
   /** The highest slot of each source since it last went back. */
   readonly #highestSlots = new Map<SlotSource, number>();
   /** When the last poll began. */
@@ -107,9 +94,8 @@ export class SlotWatcher {
   start(): void {
     if (this.#running) return;
     this.#running = true;
-    const { clock } = this.#deps;
+    const { clock, coalescedClock } = this.#deps;
     this.#subscriptionNs = clock.nowNs();
-    const { coalescedClock = clock } = this.#deps;
     this.#timers = [coalescedClock.every(this.#options.silenceMs / 4, () => this.#check())];
     // Polls the first slot immediately; a connection takes longer to deliver one.
     this.#poll();
@@ -142,22 +128,6 @@ export class SlotWatcher {
     else if (!this.#pollPending) this.#pollAfter(clock, waitMs);
   }
 
-  status(): SlotWatcherStatus {
-    const { clock } = this.#deps;
-    const nowNs = clock.nowNs();
-    let eventAgeMs: number | null = null;
-    let best: PlainSource | null = null;
-    for (const source of BEST_FIRST) {
-      const thenNs = this.#eventNs.get(source);
-      if (thenNs === undefined) continue;
-      const ageMs = this.#since(thenNs, nowNs);
-      eventAgeMs = Math.min(ageMs, eventAgeMs ?? ageMs);
-      if (ageMs <= this.#options.silenceMs) best ??= source;
-    }
-    const connected = this.#session?.open ?? false;
-    return { source: best ?? "none", connected, eventAgeMs };
-  }
-
   #connect(): void {
     const { clock, rpc } = this.#deps;
     const session: Session = {
@@ -179,7 +149,7 @@ export class SlotWatcher {
     counters.socketsOpened += 1;
     session.open = true;
     session.aliveNs = clock.nowNs();
-    if (counters.socketsOpened > 1) onBack?.();
+    if (counters.socketsOpened > 1) onBack();
     this.#subscribe(session, "slotsUpdates");
     this.#subscribe(session, "slot");
   }
@@ -239,12 +209,7 @@ export class SlotWatcher {
     this.#lossReported = false;
     this.#deps.counters.slotEvents += 1;
     this.#polling = false;
-    this.#emit(subscription, kind, slot, nowNs);
-  }
-
-  #emit(source: PlainSource, kind: SlotEventKind, slot: number, nowNs: number): void {
-    this.#eventNs.set(source, nowNs);
-    this.#deps.sink.slotEvent(kind, slot, source);
+    this.#deps.sink.slotEvent(kind, slot, subscription);
   }
 
   /** Polls often while nothing arrives, and closes a connection that stays silent. */
@@ -276,7 +241,7 @@ export class SlotWatcher {
     void this.#pollOnce().then((waitMs) => {
       this.#pollPending = false;
       if (!this.#running) return;
-      const { clock, coalescedClock = clock } = this.#deps;
+      const { clock, coalescedClock } = this.#deps;
       const { pollMs, checkMs } = this.#options;
       const isCheck = waitMs === null && !this.#polling;
       if (isCheck) this.#pollAfter(coalescedClock, checkMs);
@@ -295,7 +260,7 @@ export class SlotWatcher {
     try {
       const slotTimeMs = await rpc.slotTimeMs();
       if (slotTimeMs === null || !this.#running) return;
-      sink.slotTimeHint?.(slotTimeMs);
+      sink.slotTimeHint(slotTimeMs);
       log.info({ slotTimeMs: Math.round(slotTimeMs) }, "the slot time, as the node measured it");
     } catch {
       // Not every node reports it; the slot clock is conservative until it knows.
@@ -304,16 +269,16 @@ export class SlotWatcher {
 
   /** Polls once; returns the time to wait, or null for the usual time. */
   async #pollOnce(): Promise<number | null> {
-    const { clock, rpc, counters } = this.#deps;
+    const { rpc, sink, counters } = this.#deps;
     try {
       const slot = await rpc.slot();
       if (!this.#running) return null;
       counters.slotPolls += 1;
       this.#pollWaits.reset();
-      this.#emit("polling", "polled", slot, clock.nowNs());
+      sink.slotEvent("polled", slot, "polling");
       return null;
     } catch {
-      // Counted, and visible in the age of the last event; the next poll backs off.
+      // Counted; the next poll backs off.
       if (this.#running) counters.slotPollFailures += 1;
       return this.#pollWaits.next();
     }

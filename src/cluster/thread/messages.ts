@@ -10,9 +10,15 @@
  * Decision: docs/decisions/0049-cluster-thread.md
  */
 
-import type { SlotRange } from "../blocks/quiet-range.ts";
 import type { ClusterClientOptions } from "../cluster-client.ts";
-import type { Consensus, SlotEventKind, SlotSource, StatusReporting } from "../ports.ts";
+import type {
+  BlockhashCheck,
+  Consensus,
+  SlotEventKind,
+  SlotRange,
+  SlotSource,
+  StatusReporting,
+} from "../ports.ts";
 import type { ContactsMessage } from "./contact-changes.ts";
 import type { EpochMessage } from "./epoch-message.ts";
 import type { StatusesMessage } from "./status-message.ts";
@@ -42,7 +48,11 @@ export type ToClusterThread =
   /** At most `STATUSES_PER_REQUEST` signatures of 64 bytes each. */
   | { readonly kind: "statuses"; readonly id: number; readonly signatures: Uint8Array }
   /** At most `BLOCKHASHES_CHECKED_MAX` blockhashes of 32 bytes each. */
-  | { readonly kind: "blockhashChecks"; readonly id: number; readonly blockhashes: Uint8Array }
+  | {
+      readonly kind: "blockhashChecks";
+      readonly id: number;
+      readonly blockhashes: readonly Uint8Array[];
+    }
   /** Whether the router accepted the epoch of that message. */
   | { readonly kind: "epochResult"; readonly id: number; readonly isAccepted: boolean }
   | { readonly kind: "wantBlockhashes" }
@@ -88,15 +98,12 @@ export type FromClusterThread =
   /** The ids of banks in earlier messages are not comparable with those in later ones. */
   | { readonly kind: "forgetBanks" };
 
-/** Whether blockhashes are valid, in the order of the request. */
+/** Whether blockhashes are valid, in the order of the request; null for one without a result. */
 export interface BlockhashChecksMessage {
   readonly kind: "blockhashChecks";
   /** The request's id. */
   readonly id: number;
-  /** The slot of the node's response for each; -1 where it gave none. */
-  readonly slots: Float64Array;
-  /** 1 for each that is valid. */
-  readonly valid: Uint8Array;
+  readonly checks: readonly (BlockhashCheck | null)[];
 }
 
 /** Blockhashes of 32 bytes each, oldest first, and the last height at which each is valid. */

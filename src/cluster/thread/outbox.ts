@@ -10,7 +10,6 @@ import type { MessagePort, TransferListItem } from "node:worker_threads";
 import type { Clock } from "../../core/clock.ts";
 import { CONTACTS_MAX } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
-import type { SlotRange } from "../blocks/quiet-range.ts";
 import type { ClusterCounters } from "../counters.ts";
 import {
   BLOCKHASHES_KEPT,
@@ -19,12 +18,12 @@ import {
   UPDATES_UNREAD_MAX,
 } from "../limits.ts";
 import type {
-  BlockSink,
   ClusterSink,
   Consensus,
   Contact,
   EpochLeaders,
   SlotEventKind,
+  SlotRange,
   SlotSource,
   StatusReporting,
 } from "../ports.ts";
@@ -50,7 +49,7 @@ interface Landing {
   readonly error: string | null;
 }
 
-export class Outbox implements Required<ClusterSink> {
+export class Outbox implements ClusterSink {
   readonly #deps: OutboxDeps;
   readonly #contacts = new ContactChanges();
   /** Messages sent that may be dropped, modulo 2^32. */
@@ -74,15 +73,6 @@ export class Outbox implements Required<ClusterSink> {
     info: (fields, message) => this.#log("info", fields, message),
     warn: (fields, message) => this.#log("warn", fields, message),
     error: (fields, message) => this.#log("error", fields, message),
-  };
-
-  readonly blocks: BlockSink = {
-    setHeight: (height, sinceNs) => this.send({ kind: "height", height, sinceNs }),
-    addBlockhash: (blockhash, lastValidHeight) => this.#addBlockhash(blockhash, lastValidHeight),
-    blockhashesRead: () => {
-      this.#isComplete = true;
-      this.#flushBlockhashesSoon();
-    },
   };
 
   /** Sends a message that must arrive. */
@@ -140,6 +130,22 @@ export class Outbox implements Required<ClusterSink> {
     this.#sendStake();
   }
 
+  setHeight(height: number, sinceNs: number): void {
+    this.send({ kind: "height", height, sinceNs });
+  }
+
+  addBlockhash(blockhash: Uint8Array, lastValidHeight: number): void {
+    this.#blockhashes.push({ hash: Uint8Array.from(blockhash), lastValidHeight });
+    // The oldest is dropped, as by the main thread when it receives more.
+    if (this.#blockhashes.length > 2 * BLOCKHASHES_KEPT) this.#cutBlockhashes();
+    this.#flushBlockhashesSoon();
+  }
+
+  blockhashesRead(): void {
+    this.#isComplete = true;
+    this.#flushBlockhashesSoon();
+  }
+
   setQuietRange(range: SlotRange): void {
     this.send({ kind: "quietRange", range });
   }
@@ -156,7 +162,6 @@ export class Outbox implements Required<ClusterSink> {
     this.send({ kind: "confirmationStalled", isStalled });
   }
 
-  /** A block holds a transaction; the signature is borrowed for the call. */
   landed(signature: Uint8Array, slot: number, error: string | null, bank: number | null): void {
     if (this.#landings.length === 0) setImmediate(() => this.#flushLandings());
     const copy = Uint8Array.from(signature);
@@ -202,13 +207,6 @@ export class Outbox implements Required<ClusterSink> {
       errors: landings.map(({ error }) => error),
     };
     if (!this.#offer(message)) this.#deps.counters.geyserLost += landings.length;
-  }
-
-  #addBlockhash(blockhash: Uint8Array, lastValidHeight: number): void {
-    this.#blockhashes.push({ hash: Uint8Array.from(blockhash), lastValidHeight });
-    // The oldest is dropped, as by the main thread when it receives more.
-    if (this.#blockhashes.length > 2 * BLOCKHASHES_KEPT) this.#cutBlockhashes();
-    this.#flushBlockhashesSoon();
   }
 
   #cutBlockhashes(): void {

@@ -5,12 +5,12 @@
 
 import type { MessagePort } from "node:worker_threads";
 import { systemClock } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
 import { createCoalescedClock } from "../../runtime/coalesced-timers.ts";
 import { sharedCounters } from "../../runtime/shared-counters.ts";
 import { createClusterClient } from "../cluster-client.ts";
 import { CLUSTER_COUNTERS } from "../counters.ts";
 import { REASON_CHARS_MAX } from "../limits.ts";
-import { blockhashChecksMessage, blockhashesOf } from "./blockhash-message.ts";
 import {
   BUSY,
   type ClusterTask,
@@ -36,15 +36,7 @@ export async function serveCluster(port: MessagePort, task: ClusterTask): Promis
       clock,
       coalescedClock: createCoalescedClock(clock),
       log: outbox.log,
-      router: outbox,
-      blockSink: outbox.blocks,
-      onProcessed: (signature, slot, error, bank) => outbox.landed(signature, slot, error, bank),
-      onConfirmed: (slot, bank) => outbox.confirmed(slot, bank),
-      forgetBanks: () => outbox.forgetBanks(),
-      onReporting: (reporting) => outbox.setReporting(reporting),
-      onConsensus: (consensus) => outbox.setConsensus(consensus),
-      onConfirmationStalled: (isStalled) => outbox.setConfirmationStalled(isStalled),
-      onQuietRange: (range) => outbox.setQuietRange(range),
+      sink: outbox,
       busy: () => Atomics.load(control, BUSY) === 1,
       openGeyser: geyser?.openGeyser ?? null,
       counters,
@@ -59,12 +51,11 @@ export async function serveCluster(port: MessagePort, task: ClusterTask): Promis
         );
         break;
       case "blockhashChecks":
-        void respond(outbox, message.id, async () =>
-          blockhashChecksMessage(
-            message.id,
-            await client.checkBlockhashes(blockhashesOf(message.blockhashes)),
-          ),
-        );
+        void respond(outbox, message.id, async () => ({
+          kind: "blockhashChecks",
+          id: message.id,
+          checks: await client.checkBlockhashes(message.blockhashes),
+        }));
         break;
       case "epochResult":
         outbox.epochResult(message.id, message.isAccepted);
@@ -99,7 +90,7 @@ async function respond(
   try {
     outbox.send(await act());
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     outbox.send({ kind: "requestFailed", id, reason: clipped(reason, REASON_CHARS_MAX) });
   }
 }

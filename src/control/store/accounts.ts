@@ -238,12 +238,7 @@ async function listAccounts(
      order by a.created_at desc, a.id desc limit $4`,
     [after?.at ?? null, after?.id ?? null, pattern, filter.limit + 1],
   );
-  return pageOf(
-    rows,
-    filter.limit,
-    (row) => row,
-    ({ createdAtMs, id }) => writeCursor(createdAtMs, id),
-  );
+  return pageOf(rows, filter.limit, ({ createdAtMs, id }) => writeCursor(createdAtMs, id));
 }
 
 async function planExists(tx: Queryable, name: string): Promise<boolean> {

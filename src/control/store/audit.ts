@@ -34,10 +34,8 @@ export async function note(
   );
 }
 
-export function createAudit({ database, clock }: StoreDeps): Audit {
+export function createAudit({ database }: StoreDeps): Audit {
   return {
-    append: (accountId, action, detail, actor) =>
-      note(database, clock, accountId, action, detail, actor),
     async list(accountId, { limit, after }) {
       if (!isUuid(accountId)) return { items: [], next: null };
       const before = after !== null && /^\d{1,15}$/.test(after) ? Number(after) : null;
@@ -50,12 +48,7 @@ export function createAudit({ database, clock }: StoreDeps): Audit {
          order by audit.id desc limit $3`,
         [accountId, before, limit + 1],
       );
-      return pageOf(
-        rows,
-        limit,
-        (row) => row,
-        ({ id }) => id,
-      );
+      return pageOf(rows, limit, ({ id }) => id);
     },
   };
 }

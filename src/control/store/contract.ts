@@ -31,8 +31,6 @@ export type StoreReason =
   | "too_many"
   /** The plan does not exist. */
   | "plan_unknown"
-  /** The plan still has accounts. */
-  | "plan_in_use"
   /** Text, range or time out of bounds; `detail` names the field and the limits. */
   | "invalid"
   /** The key is revoked or expired. */
@@ -45,8 +43,6 @@ export type StoreReason =
   | "signature_wrong"
   /** The public key is registered already. */
   | "key_taken"
-  /** The key belongs to an account that has a login. */
-  | "key_owned"
   /** The key was stored without its text (created before the vault, or loaded as a hash). */
   | "not_revealable"
   /** The vault lacks the key-encryption key, or has a different one. */
@@ -143,10 +139,6 @@ export interface Accounts {
 
 export interface Plans {
   list(): Promise<readonly (PlanRecord & { readonly accountCount: number })[]>;
-  byName(name: string): Promise<PlanRecord | null>;
-  /** Creates the plan or changes it. */
-  save(plan: PlanRecord, actor: Actor): Promise<Result<PlanRecord>>;
-  remove(name: string, actor: Actor): Promise<Result<null>>;
 }
 
 // Keys
@@ -382,7 +374,6 @@ export type AuditAction =
   | `account.${"register" | "create" | "rename" | "plan" | "disable" | "enable" | "admin"}`
   | `key.${"create" | "change" | "rotate" | "revoke" | "reveal"}`
   | `key.${"link" | "link_refused" | "moved"}`
-  | `plan.${"save" | "remove"}`
   | `session.${"login" | "renew" | "logout" | "end" | "end_all"}`
   | `token.${"create" | "revoke"}`;
 
@@ -397,12 +388,6 @@ export interface AuditEntry {
 }
 
 export interface Audit {
-  append(
-    accountId: string | null,
-    action: AuditAction,
-    detail: Readonly<Record<string, unknown>>,
-    actor: Actor,
-  ): Promise<void>;
   /** Newest first. */
   list(
     accountId: string,

@@ -67,9 +67,8 @@ export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
         ],
       );
       return pageOf(
-        rows,
+        rows.map((row) => hashed(row, nowMs)),
         limit,
-        (row) => hashed(row, nowMs),
         (row) => `${row.accountId}/${writeCursor(row.createdAtMs, row.id)}`,
       );
     },

@@ -60,16 +60,14 @@ export function cutText(text: string | null, charsMax: number): string | null {
 }
 
 /** Turns the one extra row of a query into the cursor of the next page. */
-export function pageOf<R, T>(
-  rows: readonly R[],
+export function pageOf<T>(
+  rows: readonly T[],
   limit: number,
-  itemOf: (row: R) => T,
-  cursorOf: (row: R) => string,
+  cursorOf: (row: T) => string,
 ): Page<T> {
-  const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  const more = rows.length > limit && last !== undefined;
-  return { items: shown.map(itemOf), next: more ? cursorOf(last) : null };
+  const items = rows.slice(0, limit);
+  const last = items.at(-1);
+  return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
 }
 
 /** A cursor made of a time and an id; null if invalid. */

@@ -9,7 +9,7 @@
 import fastifyHelmet from "@fastify/helmet";
 import fastifyStatic from "@fastify/static";
 import type { Clock } from "../../core/clock.ts";
-import { SetupError } from "../../core/errors.ts";
+import { messageOf, SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { createHistogram, type Histogram } from "../../runtime/histogram.ts";
 import { surviveAcceptErrors } from "../../runtime/listen-errors.ts";
@@ -303,7 +303,7 @@ async function listen(app: App, { host, port }: WebOptions) {
   try {
     await app.listen({ host, port });
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new SetupError(`the dashboard cannot use ${host}:${port}: ${why}`, { cause });
   }
   const address = app.server.address();

@@ -21,13 +21,10 @@ function nodeThatTakes(ms: number, stakes = new Map<string, number>()): ClusterS
         queueMicrotask(() => event("slot", "start", 101));
         return { subscribe: async () => true, end() {} } as never;
       },
-    }),
-    facts: stub<ClusterSide["facts"]>({
       health: async () => null,
       version: async () => "4.3.0",
-      stakes: async () => stakes,
+      votes: async () => ({ delinquent: [], stakes }),
     }),
-    close() {},
   };
 }
 

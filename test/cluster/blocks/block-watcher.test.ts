@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createBlockWatcher } from "../../../src/cluster/blocks/block-watcher.ts";
-import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
-import { createQuietRange } from "../../../src/cluster/blocks/quiet-range.ts";
 import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
+import { observedBlocks, observedQuietRange } from "./fixture.ts";
 
 async function flushMicrotasks(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
@@ -12,8 +11,8 @@ async function flushMicrotasks(): Promise<void> {
 function setUp() {
   const clock = createFakeClock();
   const counters = new ClusterCounters();
-  const blocks = createBlocks(() => clock.nowNs(), counters);
-  const quietRange = createQuietRange();
+  const blocks = observedBlocks(() => clock.nowNs(), counters);
+  const quietRange = observedQuietRange();
   const warnings: string[] = [];
   const node = {
     height: 100,

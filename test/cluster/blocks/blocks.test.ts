@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
 import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import { BLOCKHASHES_KEPT } from "../../../src/cluster/limits.ts";
 import { fc } from "../../support/properties.ts";
+import { observedBlocks } from "./fixture.ts";
 
 function hash(index: number, first = index): Uint8Array {
   const bytes = new Uint8Array(32);
@@ -13,7 +13,7 @@ function hash(index: number, first = index): Uint8Array {
 }
 
 function newBlocks(nowNs = () => 0) {
-  return createBlocks(nowNs, new ClusterCounters());
+  return observedBlocks(nowNs, new ClusterCounters());
 }
 
 describe("block height", () => {

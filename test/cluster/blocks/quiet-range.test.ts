@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { createQuietRange } from "../../../src/cluster/blocks/quiet-range.ts";
 import { QUIET_BACK_SLOTS_MAX } from "../../../src/cluster/limits.ts";
+import { observedQuietRange } from "./fixture.ts";
 
 /** A range that has these slots and counts from responses, in this order. */
 function rangeOf(...responses: readonly (readonly [slot: number, count: number | null])[]) {
-  const range = createQuietRange();
+  const range = observedQuietRange();
   for (const [slot, count] of responses) range.observe(slot, count);
   return range;
 }

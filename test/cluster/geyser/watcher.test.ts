@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
 import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import type { GeyserEvents } from "../../../src/cluster/geyser/stream.ts";
 import { createGeyserWatcher } from "../../../src/cluster/geyser/watcher.ts";
 import { toBase58 } from "../../support/base58.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
+import { observedBlocks } from "../blocks/fixture.ts";
 
 function setUp() {
   const clock = createFakeClock();
   const counters = new ClusterCounters();
-  const blocks = createBlocks(() => clock.nowNs(), counters);
+  const blocks = observedBlocks(() => clock.nowNs(), counters);
   const streams: { events: GeyserEvents; ended: boolean }[] = [];
   const calls: string[] = [];
   const warnings: string[] = [];
@@ -24,11 +24,13 @@ function setUp() {
         error: () => undefined,
       },
       backOff: { firstMs: 500, maxMs: 30_000, random: () => 1 },
-      sink: { slotEvent: (kind, slot) => void calls.push(`${kind} ${slot}`) },
-      onProcessed: (signature, slot, error, bank) =>
-        void calls.push(`${signature[0]} in ${slot}${bankText(bank)}: ${error}`),
-      onConfirmed: (slot, bank) => void calls.push(`confirmed ${slot}${bankText(bank)}`),
-      forgetBanks: () => void calls.push("new ids of banks"),
+      sink: {
+        slotEvent: (kind, slot) => void calls.push(`${kind} ${slot}`),
+        landed: (signature, slot, error, bank) =>
+          void calls.push(`${signature[0]} in ${slot}${bankText(bank)}: ${error}`),
+        confirmed: (slot, bank) => void calls.push(`confirmed ${slot}${bankText(bank)}`),
+        forgetBanks: () => void calls.push("new ids of banks"),
+      },
       open(events) {
         const stream = { events, ended: false };
         streams.push(stream);

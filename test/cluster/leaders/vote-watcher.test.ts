@@ -8,7 +8,7 @@ async function flushMicrotasks(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }
 
-function setUp(sink: Pick<ClusterSink, "setDelinquent" | "setStakes">) {
+function setUp(sink: Partial<ClusterSink>) {
   const clock = createFakeClock();
   const counters = new ClusterCounters();
   const warnings: string[] = [];
@@ -23,7 +23,7 @@ function setUp(sink: Pick<ClusterSink, "setDelinquent" | "setStakes">) {
       clock,
       counters,
       log,
-      sink,
+      sink: { setDelinquent: () => undefined, setStakes: () => undefined, ...sink },
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
       rpc: {
         async votes() {

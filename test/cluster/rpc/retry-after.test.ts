@@ -5,10 +5,12 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { createClusterClient } from "../../../src/cluster/cluster-client.ts";
 import { ClusterCounters } from "../../../src/cluster/counters.ts";
 import type { RpcHttpResponse } from "../../../src/cluster/rpc/http-client.ts";
-import { createRetryAfter, withRetryAfter } from "../../../src/cluster/rpc/retry-after.ts";
+import { withRetryAfter } from "../../../src/cluster/rpc/retry-after.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { freePort } from "../../support/ports.ts";
+import { blocksReceived } from "../blocks/fixture.ts";
+import { clientDeps, sinkOf } from "../fixture.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
 const cleanups: (() => unknown)[] = [];
@@ -30,32 +32,25 @@ function setUp(...responses: readonly Partial<RpcHttpResponse>[]) {
     sent += 1;
     return { status: 200, retryAfterMs: 0, body: Buffer.alloc(0), ...remaining.splice(0, 1)[0] };
   };
-  const retryAfter = createRetryAfter(clock, counters);
   const inner = { post: next, close: () => undefined };
   return {
     clock,
     counters,
-    retryAfter,
-    inner,
-    httpClient: withRetryAfter(inner, retryAfter),
+    httpClient: withRetryAfter(inner, clock, counters),
     sent: () => sent,
   };
 }
 
 describe("a node that sends Retry-After", () => {
-  it("receives no request of any client until that time", async () => {
-    const { clock, counters, retryAfter, inner, httpClient, sent } = setUp({
-      status: 429,
-      retryAfterMs: 5_000,
-    });
-    const other = withRetryAfter(inner, retryAfter);
+  it("receives no request until that time", async () => {
+    const { clock, counters, httpClient, sent } = setUp({ status: 429, retryAfterMs: 5_000 });
     expect((await httpClient.post("{}")).status).toBe(429);
     clock.advance(1_000);
-    await expect(other.post("{}")).rejects.toThrow("left alone for 4000 ms");
+    await expect(httpClient.post("{}")).rejects.toThrow("left alone for 4000 ms");
     await expect(httpClient.post("{}")).rejects.toThrow("left alone");
     expect([sent(), counters.requestsSuppressed]).toEqual([1, 2]);
     clock.advance(4_000);
-    expect((await other.post("{}")).status).toBe(200);
+    expect((await httpClient.post("{}")).status).toBe(200);
     expect(counters.requestsSuppressed).toBe(2);
   });
 
@@ -100,16 +95,15 @@ describe("a node that sends Retry-After", () => {
     // A TCP server's address is always an AddressInfo.
     const { port } = server.address() as AddressInfo;
     const wsUrl = `ws://127.0.0.1:${await freePort()}`;
-    const router = { slotEvent() {}, setEpoch: () => true, setContacts() {} };
-    const log = { info() {}, warn() {}, error() {} };
-    const client = createClusterClient(
-      { clock: systemClock, log, router, openGeyser: null },
-      { rpcUrl: `http://127.0.0.1:${port}`, wsUrl, retryMsFirst: 50, retryMsMax: 400 },
-    );
+    const blocks = blocksReceived();
+    const deps = clientDeps(systemClock, sinkOf({}, blocks.sink));
+    const rpcUrl = `http://127.0.0.1:${port}`;
+    const options = { rpcUrl, wsUrl, retryMsFirst: 50, retryMsMax: 400 };
+    const client = createClusterClient(deps, options);
     client.start();
     cleanups.push(() => client.stop());
-    await vi.waitFor(() => expect(client.counters.requestsSuppressed).toBeGreaterThan(0), WAIT);
-    await vi.waitFor(() => expect(client.blockHeight()).toBe(5), WAIT);
+    await vi.waitFor(() => expect(deps.counters.requestsSuppressed).toBeGreaterThan(0), WAIT);
+    await vi.waitFor(() => expect(blocks.height()).toBe(5), WAIT);
     expect(await client.fetchStatuses(new Uint8Array(64))).toEqual({ slot: 9, statuses: [null] });
   });
 });

@@ -7,7 +7,9 @@ import type {
 } from "../../../src/cluster/slots/subscription.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
+import { createSourceLog } from "./source-log.ts";
 
+const SILENCE_MS = 2000;
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 async function flushMicrotasks(): Promise<void> {
@@ -20,6 +22,7 @@ function setUp(rejected: readonly SlotSubscription[] = [], coalescedClock?: Cloc
   const counters = new ClusterCounters();
   const slots: string[] = [];
   const sources: string[] = [];
+  const sourceLog = createSourceLog(clock, SILENCE_MS);
   const sessions: { events: SlotSubscriberEvents; names: SlotSubscription[]; ended: boolean }[] =
     [];
   const node = { slot: 100 as number | null, slotTimeMs: 400 as number | null | undefined };
@@ -28,7 +31,8 @@ function setUp(rejected: readonly SlotSubscription[] = [], coalescedClock?: Cloc
   const watcher = createSlotWatcher(
     {
       clock,
-      ...(coalescedClock === undefined ? {} : { coalescedClock }),
+      coalescedClock: coalescedClock ?? clock,
+      onBack: () => undefined,
       counters,
       log: { ...SILENT_LOG, warn: (fields) => void warnings.push(JSON.stringify(fields)) },
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
@@ -36,6 +40,7 @@ function setUp(rejected: readonly SlotSubscription[] = [], coalescedClock?: Cloc
         slotEvent(kind, slot, source) {
           slots.push(`${kind} ${slot}`);
           sources.push(source);
+          sourceLog.note(source);
         },
         slotTimeHint: (slotTimeMs) => void hints.push(slotTimeMs),
       },
@@ -63,7 +68,7 @@ function setUp(rejected: readonly SlotSubscription[] = [], coalescedClock?: Cloc
         },
       },
     },
-    { silenceMs: 2000, reconnectMs: 20_000, pollMs: 400, checkMs: 2000 },
+    { silenceMs: SILENCE_MS, reconnectMs: 20_000, pollMs: 400, checkMs: 2000 },
   );
   const session = () => {
     const latest = sessions.at(-1);
@@ -76,13 +81,18 @@ function setUp(rejected: readonly SlotSubscription[] = [], coalescedClock?: Cloc
       await flushMicrotasks();
     }
   };
-  const records = { slots, hints, sources, sessions, warnings };
+  const status = () => ({
+    source: sourceLog.best(),
+    connected: counters.socketsOpened > counters.socketsClosed,
+    eventAgeMs: sourceLog.eventAgeMs(),
+  });
+  const records = { slots, hints, sources, status, sessions, warnings };
   return { clock, counters, ...records, node, watcher, session, advance };
 }
 
 describe("slot watcher", () => {
   it("polls the first slot immediately, then every 2 s while events come", async () => {
-    const { watcher, slots, session, advance } = setUp();
+    const { watcher, status, slots, session, advance } = setUp();
     watcher.start();
     await flushMicrotasks();
     expect(slots).toEqual(["polled 100"]);
@@ -94,7 +104,7 @@ describe("slot watcher", () => {
     // One poll at the start, then one every 2 s in the 8.7 s that pass.
     expect(slots.filter((each) => each.startsWith("polled"))).toHaveLength(5);
     expect(session().names).toEqual(["slotsUpdates", "slot"]);
-    expect(watcher.status()).toMatchObject({ source: "slotsUpdates", connected: true });
+    expect(status()).toMatchObject({ source: "slotsUpdates", connected: true });
     watcher.stop();
   });
 
@@ -144,48 +154,48 @@ describe("slot watcher", () => {
   });
 
   it("uses slotSubscribe if the node rejects slotsUpdatesSubscribe", async () => {
-    const { watcher, session, counters } = setUp(["slotsUpdates"]);
+    const { watcher, status, session, counters } = setUp(["slotsUpdates"]);
     watcher.start();
     session().events.opened();
     await flushMicrotasks();
     expect(session().names).toEqual(["slotsUpdates", "slot"]);
     session().events.event("slot", "start", 101);
-    expect(watcher.status().source).toBe("slot");
+    expect(status().source).toBe("slot");
     expect(counters.subscriptionsRefused).toBe(1);
     watcher.stop();
   });
 
   it("polls immediately if the node rejects both subscriptions", async () => {
-    const { watcher, session, advance, slots } = setUp(["slotsUpdates", "slot"]);
+    const { watcher, status, session, advance, slots } = setUp(["slotsUpdates", "slot"]);
     watcher.start();
     session().events.opened();
     await advance(1700);
     expect(slots.length).toBeGreaterThanOrEqual(4);
-    expect(watcher.status()).toMatchObject({ source: "polling", connected: true });
+    expect(status()).toMatchObject({ source: "polling", connected: true });
     watcher.stop();
   });
 
   it("accepts events from every source, and reports the preferred one", async () => {
-    const { watcher, session, sources } = setUp();
+    const { watcher, status, session, sources } = setUp();
     watcher.start();
     await flushMicrotasks();
     session().events.opened();
     session().events.event("slot", "start", 101);
-    expect(watcher.status().source).toBe("slot");
+    expect(status().source).toBe("slot");
     session().events.event("slotsUpdates", "start", 101);
     session().events.event("slot", "start", 102);
-    expect(watcher.status().source).toBe("slotsUpdates");
+    expect(status().source).toBe("slotsUpdates");
     expect(sources).toEqual(["polling", "slot", "slotsUpdates", "slot"]);
     watcher.stop();
   });
 
   it("polls often while both subscriptions are silent, rarely otherwise", async () => {
-    const { watcher, session, advance, slots, counters } = setUp();
+    const { watcher, status, session, advance, slots, counters } = setUp();
     watcher.start();
     session().events.opened();
     await advance(2600);
     expect(session().names).toEqual(["slotsUpdates", "slot"]);
-    expect(watcher.status().source).toBe("polling");
+    expect(status().source).toBe("polling");
     session().events.event("slot", "start", 109);
     await flushMicrotasks();
     expect(counters.slotPolls).toBeGreaterThanOrEqual(2);
@@ -294,16 +304,15 @@ describe("slot watcher", () => {
   });
 
   it("reports source none and the event age while the node is down", async () => {
-    const { watcher, session, node, advance } = setUp();
+    const { watcher, status, session, node, advance } = setUp();
     watcher.start();
     session().events.opened();
     session().events.event("slotsUpdates", "start", 101);
     node.slot = null;
     session().events.closed();
     await advance(10_000);
-    const status = watcher.status();
-    expect(status).toMatchObject({ source: "none", connected: false });
-    expect(status.eventAgeMs).toBeGreaterThanOrEqual(9_900);
+    expect(status()).toMatchObject({ source: "none", connected: false });
+    expect(status().eventAgeMs).toBeGreaterThanOrEqual(9_900);
     watcher.stop();
   });
 

@@ -45,7 +45,7 @@ describe("slot events", () => {
   it("do not displace what must arrive", () => {
     const { sent, outbox } = setUp();
     for (let slot = 0; slot <= UPDATES_UNREAD_MAX; slot += 1) outbox.slotEvent("end", slot, "slot");
-    outbox.blocks.setHeight(7, 1);
+    outbox.setHeight(7, 1);
     outbox.slotTimeHint(400);
     outbox.forgetEpochs();
     outbox.setReporting("no");
@@ -121,11 +121,11 @@ describe("blockhashes", () => {
 
   it("are one message a turn, complete when all were read", async () => {
     const { sent, outbox } = setUp();
-    outbox.blocks.addBlockhash(hash(1), 150);
+    outbox.addBlockhash(hash(1), 150);
     await turn();
-    outbox.blocks.blockhashesRead();
-    outbox.blocks.addBlockhash(hash(1), 150);
-    outbox.blocks.addBlockhash(hash(2), 151);
+    outbox.blockhashesRead();
+    outbox.addBlockhash(hash(1), 150);
+    outbox.addBlockhash(hash(2), 151);
     await turn();
     const both = { hashes: Uint8Array.from([...hash(1), ...hash(2)]) };
     const lastValidHeights = Float64Array.of(150, 151);
@@ -142,9 +142,9 @@ describe("blockhashes", () => {
 
   it("are the newest BLOCKHASHES_KEPT of a list of any length", async () => {
     const { sent, outbox } = setUp();
-    outbox.blocks.blockhashesRead();
+    outbox.blockhashesRead();
     const count = 5 * BLOCKHASHES_KEPT;
-    for (let index = 0; index < count; index += 1) outbox.blocks.addBlockhash(hash(index), index);
+    for (let index = 0; index < count; index += 1) outbox.addBlockhash(hash(index), index);
     await turn();
     const [message] = sent;
     const heights = message?.kind === "blockhashes" ? message.lastValidHeights : [];
@@ -158,10 +158,10 @@ describe("blockhashes", () => {
   it("alone are dropped while too much is unread; a complete list is not", async () => {
     const { sent, outbox } = setUp();
     for (let slot = 0; slot < UPDATES_UNREAD_MAX; slot += 1) outbox.confirmed(slot, null);
-    outbox.blocks.addBlockhash(hash(1), 150);
+    outbox.addBlockhash(hash(1), 150);
     await turn();
     expect(sent).toHaveLength(UPDATES_UNREAD_MAX);
-    outbox.blocks.blockhashesRead();
+    outbox.blockhashesRead();
     await turn();
     expect(sent).toHaveLength(UPDATES_UNREAD_MAX + 1);
   });

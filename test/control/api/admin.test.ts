@@ -6,6 +6,7 @@ import {
   startTestControl,
   type TestControl,
 } from "../../support/control.ts";
+import { insertPlan } from "../../support/plans.ts";
 
 let site: TestControl;
 let ada: Browser;
@@ -60,9 +61,7 @@ describe("an operator", () => {
 
   it("moves an account to another plan, which shows in its audit and its own view", async () => {
     const plan = { name: "Pro", ratePerSecond: 500, burst: 900, shared: true, rights: {} };
-    await site.store.plans.save(plan, {
-      ...{ kind: "operator", accountId: null, address: null, userAgent: null },
-    });
+    await insertPlan(site.store.there.owner, plan);
     const moved = await change({ plan: "Pro" });
     expect(fieldOf(moved.json, "account")).toMatchObject({ id: graceId, plan: "Pro" });
     const mine = await grace.call("GET", "/api/v1/plan");
@@ -116,9 +115,7 @@ describe("an operator", () => {
 
   it("changes nothing where one of two changes is refused", async () => {
     const plan = { name: "Other", ratePerSecond: 5, burst: 9, shared: false, rights: {} };
-    await site.store.plans.save(plan, {
-      ...{ kind: "operator", accountId: null, address: null, userAgent: null },
-    });
+    await insertPlan(site.store.there.owner, plan);
     expect(reasonOf(await change({ plan: "none", disabled: true }))).toBe("invalid_request");
     expect((await grace.call("GET", "/api/v1/me")).status).toBe(200);
     const me = fieldOf((await ada.call("GET", "/api/v1/me")).json, "account");

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { insertPlan } from "../../support/plans.ts";
 import { actor, createFixture, identityOf, operator, reasonOf, value } from "./fixture.ts";
 
 const { store, clock, there, user, loginless, atOnce } = await createFixture();
@@ -115,7 +116,7 @@ describe("an operator", () => {
     const { id } = await user();
     expect(reasonOf(await store.accounts.setPlan(id, "Gold", operator))).toBe("plan_unknown");
     const gold = { name: "Gold", ratePerSecond: 500, burst: 1000, shared: true, rights: {} };
-    value(await store.plans.save(gold, operator));
+    await insertPlan(there.owner, gold);
     expect(value(await store.accounts.setPlan(id, "Gold", operator)).plan).toEqual(gold);
     expect(reasonOf(await store.accounts.setPlan("x", "Gold", operator))).toBe("not_found");
     const { items } = await store.audit.list(id, { limit: 1, after: null });

@@ -1,13 +1,15 @@
 import { expect, it } from "vitest";
+import { note } from "../../../src/control/store/audit.ts";
 import { actor, createFixture } from "./fixture.ts";
 
-const { store, clock, user } = await createFixture();
+const { store, there, clock, user } = await createFixture();
 
 it("is paged, newest first, for one account alone", async () => {
   const [mine, other] = [await user(), await user()];
   for (let n = 0; n < 5; n += 1) {
-    await store.audit.append(mine.id, "key.change", { n }, { ...actor, accountId: mine.id });
-    await store.audit.append(other.id, "key.change", { n: 100 + n }, actor);
+    const self = { ...actor, accountId: mine.id };
+    await note(there.database, clock, mine.id, "key.change", { n }, self);
+    await note(there.database, clock, other.id, "key.change", { n: 100 + n }, actor);
   }
   const seen: unknown[] = [];
   let after: string | null = null;
@@ -22,7 +24,7 @@ it("is paged, newest first, for one account alone", async () => {
 it("has who, when and from where, cut to a bound", async () => {
   const { id } = await user();
   const long = { ...actor, accountId: id, userAgent: "x".repeat(9_999) };
-  await store.audit.append(id, "key.reveal", { a: "<script>" }, long);
+  await note(there.database, clock, id, "key.reveal", { a: "<script>" }, long);
   const { items } = await store.audit.list(id, { limit: 1, after: "nonsense" });
   expect(items).toMatchObject([
     {

@@ -10,9 +10,10 @@ import type {
 } from "../../../src/control/store/contract.ts";
 import type { StoreDeps } from "../../../src/control/store/records.ts";
 import { createStore } from "../../../src/control/store/store.ts";
-import { type KeyEncryption, openVault } from "../../../src/control/vault.ts";
+import type { KeyEncryption } from "../../../src/control/vault.ts";
 import { createFakeClock, type FakeClock } from "../../support/fake-clock.ts";
 import { type TestDatabase, testDatabase } from "../../support/postgres.ts";
+import { vaultOf } from "../../support/vault.ts";
 
 export const actor: Actor = {
   kind: "account",
@@ -58,7 +59,6 @@ export interface StoreFixture {
 }
 
 export const freshKek = (): string => randomBytes(32).toString("base64");
-export const vaultOf = (text: string): KeyEncryption => openVault({ kind: "text", text });
 
 export async function createFixture(): Promise<StoreFixture> {
   const there = await testDatabase();

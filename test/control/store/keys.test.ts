@@ -6,7 +6,9 @@ import { publicKeySha256 } from "../../../src/accounts/keys/public-key.ts";
 import { KEY_LIFE_MS_MAX, KEYS_PER_ACCOUNT_MAX } from "../../../src/control/limits.ts";
 import { hintOf, keysMax } from "../../../src/control/store/keys.ts";
 import { sha256 } from "../../../src/control/store/records.ts";
-import { actor, createFixture, freshKek, plain, reasonOf, value, vaultOf } from "./fixture.ts";
+import { insertPlan } from "../../support/plans.ts";
+import { vaultOf } from "../../support/vault.ts";
+import { actor, createFixture, freshKek, plain, reasonOf, value } from "./fixture.ts";
 
 const fixture = await createFixture();
 const { store, clock, there, user } = fixture;
@@ -196,7 +198,7 @@ describe("changes", () => {
     const wanted = { ...plain, ratePerSecond: 50, burst: 100 };
     const { key } = value(await store.keys.create(id, wanted, actor));
     const small = { name: "Small", ratePerSecond: 1, burst: 1, shared: false, rights: {} };
-    value(await store.plans.save(small, actor));
+    await insertPlan(there.owner, small);
     value(await store.accounts.setPlan(id, "Small", actor));
     expect(value(await store.keys.change(id, key.id, { label: "x" }, actor)).burst).toBe(100);
     expect(reasonOf(await store.keys.change(id, key.id, { burst: 99 }, actor))).toBe("invalid");

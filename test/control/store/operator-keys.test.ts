@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { encryptionKeysInUse } from "../../../src/control/store/operator-keys.ts";
 import { sha256 } from "../../../src/control/store/records.ts";
-import { actor, createFixture, freshKek, plain, reasonOf, value, vaultOf } from "./fixture.ts";
+import { vaultOf } from "../../support/vault.ts";
+import { actor, createFixture, freshKek, plain, reasonOf, value } from "./fixture.ts";
 
 const digest = (token: string): string => sha256(token).toString("hex");
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createFixture, operator, reasonOf, value } from "./fixture.ts";
+import { insertPlan } from "../../support/plans.ts";
+import { createFixture, operator, value } from "./fixture.ts";
 
-const { store, user } = await createFixture();
+const { store, there, user } = await createFixture();
 const gold = {
   name: "Gold",
   ratePerSecond: 500,
@@ -11,33 +12,34 @@ const gold = {
 };
 
 describe("plans", () => {
-  it("are created, changed, listed with their accounts, and removed when unused", async () => {
+  it("are listed with their accounts, and stay while there are any", async () => {
     const { id } = await user();
-    value(await store.plans.save(gold, operator));
-    value(await store.plans.save({ ...gold, burst: 2000 }, operator));
+    await insertPlan(there.database, gold);
     value(await store.accounts.setPlan(id, "Gold", operator));
     expect(await store.plans.list()).toEqual([
       expect.objectContaining({ name: "Beta", accountCount: 0 }),
-      { ...gold, burst: 2000, accountCount: 1 },
+      { ...gold, accountCount: 1 },
     ]);
-    expect(reasonOf(await store.plans.remove("Gold", operator))).toBe("plan_in_use");
+    const remove = "delete from touchdown.plans where name = 'Gold'";
+    await expect(there.database.query(remove)).rejects.toMatchObject({
+      constraint: "accounts_plan",
+    });
     value(await store.accounts.setPlan(id, "Beta", operator));
-    value(await store.plans.remove("Gold", operator));
-    expect(await store.plans.byName("Gold")).toBeNull();
-    expect(reasonOf(await store.plans.remove("Gold", operator))).toBe("not_found");
+    await there.database.query(remove);
+    expect(await store.plans.list()).toHaveLength(1);
   });
 
   it.each([
     [{ name: "" }],
     [{ name: "x".repeat(65) }],
     [{ ratePerSecond: 0 }],
-    [{ ratePerSecond: Number.NaN }],
     [{ ratePerSecond: 1_000_001 }],
     [{ burst: 0 }],
-    [{ burst: 1.5 }],
     [{ burst: 1_000_001 }],
-  ])("with %j are refused", async (fault) => {
-    expect(reasonOf(await store.plans.save({ ...gold, ...fault }, operator))).toBe("invalid");
+  ])("with %j are refused by the database", async (fault) => {
+    await expect(insertPlan(there.database, { ...gold, ...fault })).rejects.toMatchObject({
+      kind: "constraint",
+    });
   });
 
   it.each([
@@ -49,8 +51,8 @@ describe("plans", () => {
     [{ burst: 1_000_000 }],
   ])("with %j, at a bound, are kept", async (bound) => {
     const plan = { ...gold, name: "Bound", ...bound };
-    expect(value(await store.plans.save(plan, operator))).toEqual(plan);
-    expect(await store.plans.byName(plan.name)).toEqual(plan);
-    value(await store.plans.remove(plan.name, operator));
+    await insertPlan(there.database, plan);
+    expect(await store.plans.list()).toContainEqual({ ...plan, accountCount: 0 });
+    await there.database.query("delete from touchdown.plans where name = $1", [plan.name]);
   });
 });

@@ -42,8 +42,8 @@ it("a cursor is read back unchanged, and nothing else is accepted as one", () =>
 });
 
 it("a page has a next one only when there was a row more", () => {
-  const page = (rows: readonly number[]) => pageOf(rows, 2, (n) => n * 10, String);
-  expect(page([1, 2, 3])).toEqual({ items: [10, 20], next: "2" });
-  expect(page([1, 2])).toEqual({ items: [10, 20], next: null });
+  const page = (rows: readonly number[]) => pageOf(rows, 2, String);
+  expect(page([1, 2, 3])).toEqual({ items: [1, 2], next: "2" });
+  expect(page([1, 2])).toEqual({ items: [1, 2], next: null });
   expect(page([])).toEqual({ items: [], next: null });
 });
