@@ -93,6 +93,8 @@ pub struct MaliciousLeader {
 impl MaliciousLeader {
     pub fn start(behaviour: Behaviour) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        // For all that a test sends while this thread gets no processor.
+        socket2::SockRef::from(&socket).set_recv_buffer_size(4 * 1024 * 1024).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
         let address = socket.local_addr().unwrap();
         let (session, stop) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
