@@ -161,7 +161,7 @@ export function createClusterClient(
   const slots = createSlotWatcher({ ...parts, sink: slotSink, onBack }, options);
   const blocks = createBlocks(() => parts.clock.nowNs(), counters, sink);
   const landingSink: LandingSink = {
-    landed: (signature, slot, error, bank) => sink.landed(signature, slot, error, bank),
+    processed: (signature, slot, error, bank) => sink.processed(signature, slot, error, bank),
     confirmed(slot, bank) {
       confirmation.confirmed(slot);
       sink.confirmed(slot, bank);

@@ -51,7 +51,7 @@ import {
   BUSY,
   type ClusterThreadOptions,
   type FromClusterThread,
-  type LandedMessage,
+  type ProcessedMessage,
   READ,
   type ToClusterThread,
 } from "./thread/messages.ts";
@@ -427,9 +427,9 @@ export class ClusterThread {
       case "requestFailed":
         this.#take(message.id)?.reject(new Error(message.reason));
         break;
-      case "landed":
+      case "processed":
         this.#countRead(life);
-        this.#landed(message);
+        this.#processed(message);
         break;
       case "confirmed":
         this.#countRead(life);
@@ -499,12 +499,12 @@ export class ClusterThread {
     }
   }
 
-  #landed({ signatures, slots, banks, errors }: LandedMessage): void {
+  #processed({ signatures, slots, banks, errors }: ProcessedMessage): void {
     for (const [index, slot] of slots.entries()) {
       const start = index * SIGNATURE_BYTES;
       const signature = signatures.subarray(start, start + SIGNATURE_BYTES);
       const bank = banks[index] ?? -1;
-      this.#deps.landed(signature, slot, errors[index] ?? null, bank === -1 ? null : bank);
+      this.#deps.processed(signature, slot, errors[index] ?? null, bank === -1 ? null : bank);
     }
   }
 

@@ -47,7 +47,7 @@ export interface LandingSink {
    * A block that is not confirmed yet holds a transaction with one of the accounts. The signature
    * (64 bytes) is borrowed for the call. `bank` is the id of the block's bank; null if unknown.
    */
-  landed(signature: Uint8Array, slot: number, error: string | null, bank: number | null): void;
+  processed(signature: Uint8Array, slot: number, error: string | null, bank: number | null): void;
   /** The cluster confirmed the block of a slot; may be reported several times. */
   confirmed(slot: number, bank: number | null): void;
   /** A stream opens, whose ids of banks are not comparable with those reported so far. */

@@ -75,7 +75,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       clock,
       log,
       router,
-      landed: (signature, slot, error, bank) =>
+      processed: (signature, slot, error, bank) =>
         landing.seen(signature, { slot, confirmed: false, error }, bank),
       confirmed: (slot, bank) => landing.confirmed(slot, bank),
       forgetBanks: () => landing.forgetBanks(),

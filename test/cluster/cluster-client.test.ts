@@ -162,7 +162,7 @@ describe("cluster client", () => {
       createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 }),
       {
         ...blocks.sink,
-        landed: (signature, slot, error) => void landed.push(`${signature[0]} ${slot} ${error}`),
+        processed: (signature, slot, error) => void landed.push(`${signature[0]} ${slot} ${error}`),
       },
     );
     const deps = clientDeps(clock, sink, openGeyser);

@@ -56,7 +56,7 @@ function setUp(
     clock,
     log: { info: take, warn: take, error: take },
     router,
-    landed: (signature, slot, error, bank) => landed(signature[0], slot, error, bank),
+    processed: (signature, slot, error, bank) => landed(signature[0], slot, error, bank),
     confirmed,
     forgetBanks,
     onConfirmationStalled: stalled,
@@ -365,7 +365,7 @@ describe("what a cluster thread sends", () => {
   it("has the banks of landings and confirmations, and when other ids follow", async () => {
     const { thread, landed, confirmed, forgetBanks } = standIn("echo", [
       {
-        kind: "landed",
+        kind: "processed",
         signatures: new Array(128).fill(3),
         slots: [7, 7],
         banks: [30, -1],

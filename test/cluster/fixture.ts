@@ -22,7 +22,7 @@ export function sinkOf(router: Partial<RouterSink>, over: Partial<ClusterSink> =
     setHeight: () => undefined,
     addBlockhash: () => undefined,
     blockhashesRead: () => undefined,
-    landed: () => undefined,
+    processed: () => undefined,
     confirmed: () => undefined,
     forgetBanks: () => undefined,
     ...over,

@@ -113,7 +113,7 @@ export function createGeyserWatcher(
         break;
       case "status":
         counters.geyserStatuses += 1;
-        sink.landed(update.signature, update.slot, update.error, update.bank);
+        sink.processed(update.signature, update.slot, update.error, update.bank);
         break;
       case "block":
         onBlock(update);

@@ -3,7 +3,7 @@
  *
  * Every message has a bounded size, whatever a node responds: lists are cut off or rejected, and
  * long texts are replaced, before they are sent. Texts of a list are one string, because reading it
- * is one copy. `slot`, `landed`, `confirmed` and single blockhashes may come at any rate: the
+ * is one copy. `slot`, `processed`, `confirmed` and single blockhashes may come at any rate: the
  * cluster thread drops and counts them while the main thread has not read the last
  * `UPDATES_UNREAD_MAX`. Every other message follows a request, a poll, or a change.
  *
@@ -93,7 +93,7 @@ export type FromClusterThread =
   | BlockhashChecksMessage
   | { readonly kind: "requestFailed"; readonly id: number; readonly reason: string }
   | { readonly kind: "quietRange"; readonly range: SlotRange }
-  | LandedMessage
+  | ProcessedMessage
   | { readonly kind: "confirmed"; readonly slot: number; readonly bank: number | null }
   /** The ids of banks in earlier messages are not comparable with those in later ones. */
   | { readonly kind: "forgetBanks" };
@@ -116,8 +116,8 @@ export interface BlockhashesMessage {
 }
 
 /** Signatures of 64 bytes each that blocks hold, the slot and the bank of each, and its error. */
-export interface LandedMessage {
-  readonly kind: "landed";
+export interface ProcessedMessage {
+  readonly kind: "processed";
   readonly signatures: Uint8Array;
   readonly slots: Float64Array;
   /** -1 for one whose bank is unknown. */

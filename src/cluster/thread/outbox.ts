@@ -162,7 +162,7 @@ export class Outbox implements ClusterSink {
     this.send({ kind: "confirmationStalled", isStalled });
   }
 
-  landed(signature: Uint8Array, slot: number, error: string | null, bank: number | null): void {
+  processed(signature: Uint8Array, slot: number, error: string | null, bank: number | null): void {
     if (this.#landings.length === 0) setImmediate(() => this.#flushLandings());
     const copy = Uint8Array.from(signature);
     const landing = { signature: copy, slot, bank, error: boundedError(error) };
@@ -200,7 +200,7 @@ export class Outbox implements ClusterSink {
     if (landings.length === 0) return;
     this.#landings = [];
     const message: FromClusterThread = {
-      kind: "landed",
+      kind: "processed",
       signatures: joined(landings.map(({ signature }) => signature)),
       slots: Float64Array.from(landings, ({ slot }) => slot),
       banks: Float64Array.from(landings, ({ bank }) => bank ?? -1),

@@ -26,7 +26,7 @@ function setUp() {
       backOff: { firstMs: 500, maxMs: 30_000, random: () => 1 },
       sink: {
         slotEvent: (kind, slot) => void calls.push(`${kind} ${slot}`),
-        landed: (signature, slot, error, bank) =>
+        processed: (signature, slot, error, bank) =>
           void calls.push(`${signature[0]} in ${slot}${bankText(bank)}: ${error}`),
         confirmed: (slot, bank) => void calls.push(`confirmed ${slot}${bankText(bank)}`),
         forgetBanks: () => void calls.push("new ids of banks"),

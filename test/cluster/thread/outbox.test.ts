@@ -66,28 +66,28 @@ describe("landings", () => {
   it("of one turn are one message, with copies of their signatures", async () => {
     const { sent, outbox } = setUp();
     const borrowed = signature(1);
-    outbox.landed(borrowed, 5, null, null);
+    outbox.processed(borrowed, 5, null, null);
     borrowed.fill(0);
-    outbox.landed(signature(2), 6, '"x"', 60);
+    outbox.processed(signature(2), 6, '"x"', 60);
     expect(sent).toEqual([]);
     await turn();
     const signatures = Uint8Array.from([...signature(1), ...signature(2)]);
     const slots = Float64Array.of(5, 6);
     const banks = Float64Array.of(-1, 60);
-    expect(sent).toEqual([{ kind: "landed", signatures, slots, banks, errors: [null, '"x"'] }]);
+    expect(sent).toEqual([{ kind: "processed", signatures, slots, banks, errors: [null, '"x"'] }]);
   });
 
   it("come before the ids of banks change, which is sent whatever is unread", async () => {
     const { sent, outbox } = setUp();
-    outbox.landed(signature(1), 5, null, 50);
+    outbox.processed(signature(1), 5, null, 50);
     outbox.forgetBanks();
     await turn();
     for (let slot = 0; slot < UPDATES_UNREAD_MAX; slot += 1) outbox.confirmed(slot, 50);
-    outbox.landed(signature(1), 5, null, 50);
+    outbox.processed(signature(1), 5, null, 50);
     outbox.forgetBanks();
     await turn();
     expect(sent.map(({ kind }) => kind)).toEqual([
-      "landed",
+      "processed",
       "forgetBanks",
       ...new Array(UPDATES_UNREAD_MAX - 1).fill("confirmed"),
       "forgetBanks",
@@ -98,19 +98,19 @@ describe("landings", () => {
   it("come before the confirmation of their block, and at most so many in a message", async () => {
     const { sent, outbox } = setUp();
     for (let index = 0; index <= LANDINGS_PER_MESSAGE_MAX; index += 1) {
-      outbox.landed(signature(1), 5, null, null);
+      outbox.processed(signature(1), 5, null, null);
     }
     outbox.confirmed(5, null);
     await turn();
-    const sizes = sent.map((each) => (each.kind === "landed" ? each.slots.length : each.kind));
+    const sizes = sent.map((each) => (each.kind === "processed" ? each.slots.length : each.kind));
     expect(sizes).toEqual([LANDINGS_PER_MESSAGE_MAX, 1, "confirmed"]);
   });
 
   it("and confirmations are dropped and counted while too much is unread", () => {
     const { sent, counters, outbox } = setUp();
     for (let slot = 0; slot < UPDATES_UNREAD_MAX; slot += 1) outbox.confirmed(slot, null);
-    outbox.landed(signature(1), 5, null, null);
-    outbox.landed(signature(1), 5, null, null);
+    outbox.processed(signature(1), 5, null, null);
+    outbox.processed(signature(1), 5, null, null);
     outbox.confirmed(5, null);
     expect([sent.length, counters.geyserLost]).toEqual([UPDATES_UNREAD_MAX, 3]);
   });

@@ -136,10 +136,10 @@ describe("the cluster thread's side", () => {
     await vi.waitFor(() => expect(received.map(({ kind }) => kind)).toContain("confirmed"), WAIT);
     const kinds = received.map(({ kind }) => kind);
     expect(kinds).toContain("forgetBanks");
-    expect(kinds.indexOf("forgetBanks")).toBeLessThan(kinds.indexOf("landed"));
-    expect(kinds.indexOf("landed")).toBeLessThan(kinds.indexOf("confirmed"));
-    expect(received.find(({ kind }) => kind === "landed")).toEqual({
-      kind: "landed",
+    expect(kinds.indexOf("forgetBanks")).toBeLessThan(kinds.indexOf("processed"));
+    expect(kinds.indexOf("processed")).toBeLessThan(kinds.indexOf("confirmed"));
+    expect(received.find(({ kind }) => kind === "processed")).toEqual({
+      kind: "processed",
       signatures: signature,
       slots: Float64Array.of(7),
       banks: Float64Array.of(30),
