@@ -209,6 +209,40 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (
     }
   });
 
+  it.skipIf(!canRun)("resets no HTTP/2 stream when it refuses by itself", async () => {
+    const proxy = await startProxy(name, [await freePort(), await freePort()]);
+    ends.push(() => proxy.stop());
+    const clients = createClients(proxy);
+    ends.push(() => clients.close());
+    await untilResponse(
+      "the proxy's own response",
+      () => clients.send("GET", "/ping", null),
+      ({ status }) => status !== 0,
+    );
+    const session = connect(`https://127.0.0.1:${proxy.port}`, { ca: proxy.certificate });
+    ends.push(() => session.close());
+    for (let count = 0; count < 5; count += 1) {
+      const stream = session.request({
+        ":method": "POST",
+        ":path": RAW_PATH,
+        "content-length": 200,
+      });
+      let status = 0;
+      stream.on("response", (headers) => {
+        status = headers[":status"] ?? 0;
+      });
+      let text = "";
+      stream.on("data", (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      // A proxy that does not wait for the body would refuse and reset before this.
+      setTimeout(() => stream.end(Buffer.alloc(200)), 20);
+      await new Promise((resolve) => stream.once("close", resolve));
+      expect({ status, reset: stream.rstCode }).toEqual({ status: 503, reset: 0 });
+      expect(text).toContain(`"reason":"overloaded"`);
+    }
+  });
+
   it.skipIf(!canRun)("speaks HTTP/2 to clients and HTTP/1.1 to edges", async () => {
     const edge = await startEdge(await freePort());
     const proxy = await startProxy(name, [edge.port, edge.port]);
