@@ -1,5 +1,10 @@
 /** Fixed bounds of `cli`; `core/limits.ts` holds the bounds that several parts share. */
 
+/**
+ * How long, at the end of a grace period, each response closes its connection, in milliseconds: a
+ * client that sends more often than that learns of the stop from a response.
+ */
+export const LAST_RESPONSES_MS_MAX = 5_000;
 /** Longest wait for pending work when a service stops, in milliseconds. */
 export const STOP_MS_MAX = 30_000;
 /**

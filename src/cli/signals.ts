@@ -11,8 +11,9 @@
  *        stops when nothing is in hand any more, or at a signal, without a grace period
  *
  * While draining, `/readyz` already returns 503 and the service still accepts work, so that a load
- * balancer can redirect first. Stopping is bounded: if pending work does not end in time, the exit
- * code is 1.
+ * balancer can redirect first. Near the end of the grace period each response closes its
+ * connection, so that clients that stayed open new ones instead of losing a request. Stopping is
+ * bounded: if pending work does not end in time, the exit code is 1.
  *
  * Decision: docs/decisions/0040-bounded-shutdown.md
  */
@@ -20,12 +21,14 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import type { ExitCode, Io, Signal, SignalSource } from "./command.ts";
-import { STOP_MS_MAX } from "./limits.ts";
+import { LAST_RESPONSES_MS_MAX, STOP_MS_MAX } from "./limits.ts";
 
 /** The part of a running service that signals act on. */
 export interface Stoppable {
   /** Switches `/readyz` to 503; the service still accepts work. */
   drain(): void;
+  /** Closes each connection of a client with its next response; absent: the service cannot. */
+  disableKeepAlive?(): void;
   /** Rejects new work, finishes pending work, closes everything. */
   stop(): Promise<unknown>;
 }
@@ -141,8 +144,15 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
       state = "draining";
       upgrade?.abort();
       service.drain();
-      if (graceMs === 0 || upgrade?.isRetiring === true) stop();
-      else timer = io.clock.after(graceMs, stop);
+      if (graceMs === 0 || upgrade?.isRetiring === true) {
+        stop();
+        return;
+      }
+      const lastMs = Math.min(LAST_RESPONSES_MS_MAX, graceMs / 2);
+      timer = io.clock.after(graceMs - lastMs, () => {
+        service.disableKeepAlive?.();
+        timer = io.clock.after(lastMs, stop);
+      });
     };
     const handlers: (readonly [Signal, () => void])[] = [
       ["SIGTERM", onStop],

@@ -103,6 +103,7 @@ export function toldToSystemd(
       stopping("draining: new work is taken until the grace period is over");
       service.drain();
     },
+    disableKeepAlive: () => service.disableKeepAlive?.(),
     stop() {
       stopping("finishing pending work");
       return service.stop();

@@ -74,6 +74,8 @@ export interface Edge {
   readiness(): Readiness;
   /** Turns `/readyz` to 503; work is still accepted. */
   drain(): void;
+  /** Closes each connection of a client with its next response. */
+  disableKeepAlive(): void;
   /** Rejects new work, finishes pending work, ends every delivery, closes everything; once. */
   stop(): Promise<void>;
   /** What another process needs to replace this edge. */
@@ -130,6 +132,7 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
     },
     readiness: stages.readiness,
     drain: stages.drain,
+    disableKeepAlive: stages.disableKeepAlive,
     handover: stages.handover,
     reloadKeys: stages.reloadKeys,
     reloadIdentity: stages.reloadIdentity,
@@ -180,6 +183,7 @@ interface Stages {
   adminAddress(): string;
   readiness(): Readiness;
   drain(): void;
+  disableKeepAlive(): void;
   reject(): void;
   readonly handover: EdgeHandover;
   reloadKeys(): void;
@@ -282,7 +286,7 @@ function buildAdmin(
   );
 }
 
-/** The steps of a drain: announced first, then new work is rejected. */
+/** The steps of a drain: it is announced, connections are closed, new work is rejected. */
 function drainSteps(
   readiness: { drain(): void },
   http: HttpServer,
@@ -292,6 +296,10 @@ function drainSteps(
     drain() {
       readiness.drain();
       ingressThreads?.announceDrain();
+    },
+    disableKeepAlive() {
+      http.disableKeepAlive();
+      ingressThreads?.disableKeepAlive();
     },
     reject() {
       readiness.drain();

@@ -294,7 +294,7 @@ export class RequestContext implements PendingRequest {
     if (this.#headOnly) {
       response.writeHeader("content-length", String(Buffer.byteLength(body)));
       this.#endWithoutBody();
-    } else if (this.#tracker.draining || this.#tracker.retiring) {
+    } else if (this.#tracker.draining || !this.#tracker.keepAlive) {
       response.pause();
       response.end(body, true);
     } else endResponse(response, this.#tracker, body);

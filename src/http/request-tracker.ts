@@ -123,8 +123,8 @@ export function reportRejection(
 export class RequestTracker {
   /** Whether new work is rejected. */
   draining = false;
-  /** Whether each connection is closed with its next response, because another process serves. */
-  retiring = false;
+  /** Whether connections stay open after a response. */
+  keepAlive = true;
   readonly counters: HttpCounters;
   /** Rejections by reason; of a batch, one per call. */
   readonly rejections: Record<RejectionReason, number>;

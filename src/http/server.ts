@@ -73,6 +73,8 @@ export interface HttpServer {
   start(): Promise<{ readonly port: number }>;
   /** Stops listening, waits for pending requests, then closes every connection. */
   stop(): Promise<void>;
+  /** From now on each connection is closed with its next response. */
+  disableKeepAlive(): void;
   /** From now on new work is rejected with 503 and its connection closed. */
   rejectNewWork(): void;
   /** Closes each connection with its next response; a shared port is left to the other process. */
@@ -144,12 +146,15 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
       tracker.start();
       return { port: uws.us_socket_local_port(socket) };
     },
+    disableKeepAlive() {
+      tracker.keepAlive = false;
+    },
     rejectNewWork() {
       tracker.draining = true;
       routes.drain();
     },
     retire() {
-      tracker.retiring = true;
+      tracker.keepAlive = false;
       routes.retire();
       // An upstream server serves what ingress threads still proxy.
       if ((options.sharing ?? "none") !== "none") endAccepts();

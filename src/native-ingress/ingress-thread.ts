@@ -110,6 +110,11 @@ export class IngressThread {
     this.#command(INGRESS_THREAD_COMMANDS.announceDrain);
   }
 
+  /** From now on the thread closes each connection with its next response. */
+  disableKeepAlive(): void {
+    this.#command(INGRESS_THREAD_COMMANDS.disableKeepAlive);
+  }
+
   /** From now on the thread proxies new work to the main thread. */
   rejectNewWork(): void {
     this.#command(INGRESS_THREAD_COMMANDS.drain);

@@ -98,6 +98,8 @@ export interface IngressThreads {
   start(upstreamPort: number): { readonly port: number; readonly quicPort: number | null };
   /** Health checks go to the main thread from now on, which answers that this edge drains. */
   announceDrain(): void;
+  /** Each connection is closed with its next response from now on. */
+  disableKeepAlive(): void;
   /** New work is rejected from now on. */
   rejectNewWork(): void;
   /** Accepts no more connections, and closes each with its next response. */
@@ -215,6 +217,9 @@ export function createIngressThreads(
     },
     announceDrain() {
       for (const thread of threads) thread.announceDrain();
+    },
+    disableKeepAlive() {
+      for (const thread of threads) thread.disableKeepAlive();
     },
     rejectNewWork() {
       for (const thread of threads) thread.rejectNewWork();

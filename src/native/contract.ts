@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 33;
+export const CONTRACT_VERSION = 34;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -315,7 +315,8 @@ export interface NativeIngress {
 /**
  * Proxy every request; accept no connection and report when idle; end immediately; proxy health
  * checks; accept no connection and close each with its next response; distribute the datagrams of
- * QUIC clients among the threads again, because a successor has ended.
+ * QUIC clients among the threads again, because a successor has ended; close each connection with
+ * its next response.
  */
 export const INGRESS_THREAD_COMMANDS = {
   drain: 1,
@@ -324,6 +325,7 @@ export const INGRESS_THREAD_COMMANDS = {
   announceDrain: 4,
   retire: 5,
   takeBack: 6,
+  disableKeepAlive: 7,
 } as const;
 /** Idle: it received the stop command and currently has no pending work. */
 export const INGRESS_THREAD_STATES = { running: 1, exited: 2, panicked: 3, idle: 4 } as const;

@@ -22,6 +22,7 @@ function setUp(graceMs: number, ...reload: readonly (() => unknown)[]) {
   const stopped = createDeferred();
   const service = {
     drain: () => void steps.push("drain"),
+    disableKeepAlive: () => void steps.push("disable keep-alive"),
     stop: () => {
       steps.push("stop");
       return stopped.promise;
@@ -38,14 +39,37 @@ describe("a signal to stop", () => {
       const { clock, io, steps, stopped, code } = setUp(5_000);
       io.emit(signal);
       clock.advance(4_999);
-      expect(steps).toEqual(["drain"]);
+      expect(steps).toEqual(["drain", "disable keep-alive"]);
       clock.advance(1);
-      expect(steps).toEqual(["drain", "stop"]);
+      expect(steps).toEqual(["drain", "disable keep-alive", "stop"]);
       stopped.resolve();
       expect(await code).toBe(0);
       expect(clock.pending).toBe(0);
     },
   );
+
+  it.each([
+    [4_000, 2_000],
+    [75_000, 70_000],
+  ])("of a grace of %d ms connections are kept for %d", (graceMs, keptMs) => {
+    const { clock, io, steps } = setUp(graceMs);
+    io.emit("SIGTERM");
+    clock.advance(keptMs - 1);
+    expect(steps).toEqual(["drain"]);
+    clock.advance(1);
+    expect(steps).toEqual(["drain", "disable keep-alive"]);
+  });
+
+  it("stops immediately when received again while connections are closed", async () => {
+    const { clock, io, steps, code } = setUp(5_000);
+    io.emit("SIGTERM");
+    clock.advance(3_000);
+    io.emit("SIGTERM");
+    expect(await code).toBe(1);
+    clock.advance(10_000);
+    expect(steps).toEqual(["drain", "disable keep-alive"]);
+    expect(clock.pending).toBe(0);
+  });
 
   it("stops immediately without a grace period", async () => {
     const { io, steps, stopped, code } = setUp(0);

@@ -125,12 +125,14 @@ it("the stop of a service is told before it begins", async () => {
   const service = toldToSystemd(
     {
       drain: () => void steps.push(`drain after ${messages().length}`),
+      disableKeepAlive: () => void steps.push("disable keep-alive"),
       stop: async () => void steps.push(`stop after ${messages().length}`),
     },
     systemd,
   );
   service.drain();
+  service.disableKeepAlive?.();
   await service.stop();
-  expect(steps).toEqual(["drain after 1", "stop after 2"]);
+  expect(steps).toEqual(["drain after 1", "disable keep-alive", "stop after 2"]);
   expect(messages().every((message) => message.startsWith("STOPPING=1\n"))).toBe(true);
 });

@@ -1,8 +1,10 @@
 /**
  * SIGTERM under load, to the process that an operator runs: each accepted transaction has ended
- * once by the time the process exits, and its own last log lines say so.
+ * once by the time the process exits, and its own last log lines say so. Clients that keep their
+ * connections learn of the end from a response.
  */
 
+import { Agent, request } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import {
   type EdgeProcess,
@@ -109,5 +111,58 @@ describe("SIGTERM under load", () => {
     expect(inBlocks.length).toBeGreaterThanOrEqual(
       (landed ?? 0) - (words["accepted"] ?? 0) + accepted.size,
     );
+  });
+});
+
+describe("SIGTERM beside clients that keep their connections", () => {
+  interface Reply {
+    /** null when the connection ended without a response. */
+    readonly status: number | null;
+    readonly closes: boolean;
+  }
+
+  /** A client with one connection. */
+  function createClient({ url }: EdgeProcess) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const { hostname, port } = new URL(url);
+    const send = (): Promise<Reply> =>
+      new Promise((resolve) => {
+        const headers = { "api-x-token": WIDE_KEY };
+        const asked = request(
+          { agent, host: hostname, port, path: RAW_PATH, method: "POST", headers },
+          (from) => {
+            from.resume();
+            const closes = from.headers.connection === "close";
+            from.on("end", () => resolve({ status: from.statusCode ?? null, closes }));
+          },
+        );
+        asked.on("error", () => resolve({ status: null, closes: false }));
+        asked.end(network.tipped().bytes);
+      });
+    return { send, close: () => agent.destroy() };
+  }
+
+  it("closes each connection with a response before it ends", async () => {
+    const running = await start({ http: 'drain_grace = "2s"' });
+    const clients = Array.from({ length: 4 }, () => createClient(running));
+    try {
+      running.child.kill("SIGTERM");
+      const ends = clients.map(async ({ send }) => {
+        let kept = 0;
+        for (;;) {
+          const reply = await send();
+          if (reply.status !== 200 || reply.closes) return { kept: kept > 0, ...reply };
+          kept += 1;
+        }
+      });
+      expect(await Promise.all(ends)).toEqual(
+        ends.map(() => ({ kept: true, status: 200, closes: true })),
+      );
+      // A new connection is accepted until the grace is over, for one request.
+      expect(await clients[0]?.send()).toEqual({ status: 200, closes: true });
+      expect(await running.exited).toBe(0);
+    } finally {
+      for (const client of clients) client.close();
+    }
   });
 });

@@ -123,6 +123,15 @@ describe("ingress threads that start", () => {
     expect(ingressThreads.sendReceipts(Uint8Array.of(3))).toBe(false);
   });
 
+  it("disable keep-alive together", () => {
+    const { ingressThreads, threads } = started();
+    ingressThreads.disableKeepAlive();
+    expect(threads.map(({ commands }) => commands)).toEqual([
+      [INGRESS_THREAD_COMMANDS.disableKeepAlive],
+      [INGRESS_THREAD_COMMANDS.disableKeepAlive],
+    ]);
+  });
+
   it("retire together", () => {
     const { ingressThreads, threads } = started();
     ingressThreads.retire();

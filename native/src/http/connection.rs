@@ -102,8 +102,8 @@ pub(crate) struct ConnectionContext<'a, H> {
     pub(crate) now_ns: u64,
     /// How far this edge has gone towards its stop.
     pub(crate) drain: Drain,
-    /// Whether each connection is closed with its next response.
-    pub(crate) is_retiring: bool,
+    /// Whether connections stay open after a response.
+    pub(crate) keep_alive: bool,
     /// Permits for upstream connections.
     pub(crate) upstream_permits: &'a Permits,
     /// Permits for submissions that are larger than `scratch`.
@@ -476,7 +476,7 @@ impl Client {
                 Dispatched::Answered => {
                     done += head.size + head.body_size;
                     // A request that arrived behind it is answered first.
-                    let is_last = cx.is_retiring && done == size;
+                    let is_last = !cx.keep_alive && done == size;
                     if is_last {
                         announce_close(out);
                     }

@@ -125,8 +125,8 @@ struct EventLoop<'a, H: RequestHandler> {
     out: Vec<u8>,
     phase: Phase,
     drain: Drain,
-    /// Whether each connection is closed with its next response.
-    is_retiring: bool,
+    /// Whether connections stay open after a response.
+    keep_alive: bool,
     /// Whether the mailbox may hold unread messages.
     has_messages: bool,
     scan_at_ns: u64,
@@ -163,7 +163,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             out: Vec::with_capacity(2 * REQUEST_BYTES_MAX),
             phase: Phase::Serving,
             drain: Drain::None,
-            is_retiring: false,
+            keep_alive: true,
             has_messages: true,
             scan_at_ns: 0,
             scan_from: 0,
@@ -319,10 +319,11 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 self.drain_quic();
                 self.clients.iter_mut().flatten().for_each(Client::drain);
             }
+            Command::DisableKeepAlive => self.keep_alive = false,
             Command::Retire => {
                 self.end_accepts();
                 self.drain_quic();
-                self.is_retiring = true;
+                self.keep_alive = false;
             }
             Command::TakeBack => {
                 if let Some(quic) = &self.quic {
@@ -458,7 +459,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 upstream_token: upstream_token(index),
                 now_ns,
                 drain: self.drain,
-                is_retiring: self.is_retiring,
+                keep_alive: self.keep_alive,
                 upstream_permits: &self.upstream_permits,
                 upload_permits: &self.upload_permits,
                 large_permits: &self.large_permits,

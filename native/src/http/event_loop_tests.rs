@@ -191,6 +191,25 @@ fn stopping_reports_idle_when_all_requests_are_answered() {
 }
 
 #[test]
+fn without_keep_alive_each_connection_closes_with_its_response_and_new_ones_are_accepted() {
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut kept = TestClient::to(address);
+    kept.send_text(&post("known", "hello"));
+    assert_eq!(kept.receive(), "hello");
+    assert!(server.handle.send(Command::DisableKeepAlive));
+    server.run_turns();
+    assert_eq!(server.open_count(), 1);
+    for mut client in [kept, TestClient::to(address)] {
+        client.send_text(&post("known", "hello"));
+        let last = String::from_utf8(client.receive_all()).unwrap();
+        assert_eq!(last.matches("\r\nConnection: close\r\n").count(), 1);
+        assert!(last.ends_with("\r\n\r\nhello"));
+    }
+    assert_eq!(server.open_count(), 0);
+}
+
+#[test]
 fn retiring_closes_each_connection_with_its_last_response() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);

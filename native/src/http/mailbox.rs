@@ -34,6 +34,8 @@ pub enum Command {
     AnnounceDrain,
     /// Proxy every further request; the upstream server rejects new work with the reason.
     Drain,
+    /// Close each connection with its next response.
+    DisableKeepAlive,
     /// Another process accepts from the same socket now: accept no further connections, and close
     /// each with its next response.
     Retire,

@@ -15,7 +15,7 @@ use crate::quic::landed_shares::Offer;
 /// Version of these exports; `contract.ts` names the one it was written for.
 #[napi]
 pub fn contract_version() -> u32 {
-    33
+    34
 }
 
 /// Starts an engine. `wake` is called without arguments, on the thread that called this, once for
