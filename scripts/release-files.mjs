@@ -1,4 +1,6 @@
-/** What the manifests and the SBOM of a release say. */
+/** What the manifests, the documents and the SBOM of a release say. */
+
+import { posix } from "node:path";
 
 /**
  * The machines that a release has an engine for, by npm's name of their processor: the package that
@@ -12,7 +14,7 @@ export const ENGINES = {
 };
 
 /**
- * The program's package. Each engine is an optional peer: npm checks the version of one that is
+ * The program's package. Each engine is an optional peer, as the sandbox's packages are already: npm checks the version of one that is
  * installed beside the program, and never fetches one. As an optional dependency npm would ask its
  * registry for the engines that were not given, whose names are not ours there yet.
  *
@@ -20,20 +22,16 @@ export const ENGINES = {
  * @param {readonly string[]} cpus the processors that this release has an engine for
  */
 export function mainManifest(manifest, cpus) {
-  const {
-    private: _,
-    scripts,
-    devDependencies,
-    peerDependencies: __,
-    peerDependenciesMeta: ___,
-    ...kept
-  } = manifest;
+  const { private: _, scripts, devDependencies, ...kept } = manifest;
   const engines = cpus.map((cpu) => [ENGINES[cpu].package, manifest.version]);
   return {
     ...kept,
     files: manifest.files.filter((path) => path !== "native"),
-    peerDependencies: Object.fromEntries(engines),
-    peerDependenciesMeta: Object.fromEntries(engines.map(([name]) => [name, { optional: true }])),
+    peerDependencies: { ...manifest.peerDependencies, ...Object.fromEntries(engines) },
+    peerDependenciesMeta: {
+      ...manifest.peerDependenciesMeta,
+      ...Object.fromEntries(engines.map(([name]) => [name, { optional: true }])),
+    },
   };
 }
 
@@ -50,6 +48,52 @@ export function nativeManifest({ version, license, repository, os, libc }, cpu) 
     libc,
     main: "touchdown.node",
     files: ["touchdown.node", "LICENSE", "NOTICE", "THIRD_PARTY_NOTICES"],
+  };
+}
+
+/**
+ * A Markdown document of the tarball: a link to a file that is not in it leads to the repository, at
+ * the version's tag.
+ *
+ * @param {string} text the document's
+ * @param {string} path the document's, from the root
+ * @param {readonly string[]} shipped files and folders of the tarball, from the root
+ * @param {{ version: string, repository: { url: string } }} manifest package.json
+ */
+export function withLinksOutside(text, path, shipped, { version, repository }) {
+  const base = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
+  return text.replaceAll(/\]\(([^)#\s]+)(#[^)\s]*)?\)/g, (link, to, fragment = "") => {
+    if (/^[a-z]+:/.test(to)) return link;
+    const target = posix.join(posix.dirname(path), to);
+    const isShipped = shipped.some((each) => target === each || target.startsWith(`${each}/`));
+    return isShipped ? link : `](${base}/blob/v${version}/${target}${fragment})`;
+  });
+}
+
+/**
+ * npm's SBOM of the program: named as the package, which npm names after its folder, without the
+ * packages that only other systems install.
+ *
+ * @template {{ "bom-ref": string }} Component
+ * @param {{
+ *   metadata: { component: object },
+ *   components: Component[],
+ *   dependencies: { ref: string, dependsOn: string[] }[],
+ * }} sbom CycloneDX 1.5
+ * @param {string} name of the package
+ * @param {ReadonlySet<string>} shipped NAME@VERSION of each package that the release's systems install
+ */
+export function programInSbom(sbom, name, shipped) {
+  const { component } = sbom.metadata;
+  const root = component["bom-ref"];
+  const isShipped = (ref) => ref === root || shipped.has(ref);
+  return {
+    ...sbom,
+    metadata: { ...sbom.metadata, component: { ...component, type: "application", name } },
+    components: sbom.components.filter((each) => isShipped(each["bom-ref"])),
+    dependencies: sbom.dependencies
+      .filter(({ ref }) => isShipped(ref))
+      .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter(isShipped) })),
   };
 }
 

@@ -33,11 +33,24 @@ import { parseArgs } from "node:util";
 import { linkedCrates } from "./linked-crates.mjs";
 import { isFor, lockedPackages, machineOf } from "./locked-packages.mjs";
 import { cargoTarget } from "./native-files.mjs";
-import { cratesInSbom, ENGINES, mainManifest, nativeManifest } from "./release-files.mjs";
+import {
+  cratesInSbom,
+  ENGINES,
+  mainManifest,
+  nativeManifest,
+  programInSbom,
+  withLinksOutside,
+} from "./release-files.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const LEGAL = ["LICENSE", "NOTICE", "THIRD_PARTY_NOTICES"];
 const PROGRAM = ["dist", ...LEGAL, "CHANGELOG.md", "README.md"];
+/** What the tarball has besides the engine and the npm packages. */
+const TARBALL = [
+  ...PROGRAM,
+  ...["docs", "examples", "ops", "compose.yaml", "SECURITY.md"],
+  ...["package.json", "package-lock.json", ".npmrc"],
+];
 
 /** What compiles the engine for arm64 on x64, in Debian's packages. */
 const ARM64_COMPILER = "aarch64-linux-gnu-gcc";
@@ -110,6 +123,19 @@ function copyTo(folder, paths) {
   for (const path of paths) cpSync(join(root, path), join(folder, path), { recursive: true });
 }
 
+/** What git has of the tarball's files, which a build may have added to. */
+function copyTarball(folder, manifest) {
+  copyTo(folder, ["dist"]);
+  for (const path of run(root, "git", "ls-files", "-z", ...TARBALL).split("\0")) {
+    if (path === "") continue;
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    cpSync(join(root, path), join(folder, path));
+    if (!path.endsWith(".md")) continue;
+    const text = readFileSync(join(root, path), "utf8");
+    writeFileSync(join(folder, path), withLinksOutside(text, path, TARBALL, manifest));
+  }
+}
+
 /** A staged npm package; returns the name of its file. */
 function pack(name, manifest, fill) {
   const folder = join(staging, name);
@@ -121,10 +147,10 @@ function pack(name, manifest, fill) {
 }
 
 /** Everything in one folder, as an operator unpacks it. */
-function tarball(name) {
+function tarball(name, manifest) {
   const folder = join(staging, name);
   mkdirSync(folder);
-  copyTo(folder, [...PROGRAM, "ops", "docs", "package.json", "package-lock.json", ".npmrc"]);
+  copyTarball(folder, manifest);
   mkdirSync(join(folder, "native"));
   cpSync(join(root, "native/touchdown.node"), join(folder, "native/touchdown.node"));
   run(folder, "npm", "ci", "--omit=dev", "--ignore-scripts", "--silent");
@@ -155,9 +181,14 @@ function addHttpBinaries(folder) {
   }
 }
 
-function sbom(name) {
+function sbom(name, manifest) {
   const words = ["--omit=dev", "--sbom-format=cyclonedx", "--package-lock-only"];
-  const ofNpm = JSON.parse(run(root, "npm", "sbom", ...words));
+  const made = JSON.parse(run(root, "npm", "sbom", ...words));
+  const machine = machineOf(JSON.stringify(manifest));
+  const shipped = lockedPackages(readFileSync(join(root, "package-lock.json"), "utf8"))
+    .filter((entry) => cpus.some((cpu) => isFor(entry, { ...machine, cpu })))
+    .map(({ name: each, version }) => `${each}@${version}`);
+  const ofNpm = programInSbom(made, manifest.name, new Set(shipped));
   const crates = cpus.flatMap((cpu) => linkedCrates(join(root, "native"), ENGINES[cpu].target));
   ofNpm.serialNumber = `urn:uuid:${randomUUID()}`;
   ofNpm.components.push(...cratesInSbom(crates));
@@ -177,8 +208,8 @@ try {
         writeFileSync(join(folder, "touchdown.node"), engineFor(cpu));
       }),
     ),
-    tarball(`touchdown-${version}-linux-x64-gnu`),
-    sbom(`touchdown-${version}.cdx.json`),
+    tarball(`touchdown-${version}-linux-x64-gnu`, manifest),
+    sbom(`touchdown-${version}.cdx.json`, manifest),
   ];
   const sums = files.map((file) => {
     const sum = createHash("sha256")

@@ -1,7 +1,8 @@
 /**
- * The packages that only the sandbox needs. They are optional peer dependencies: a clone has them
- * as development dependencies, a production installation omits them. This file imports none of
- * them, so that the command line can check for them before it loads the sandbox.
+ * The packages that only the sandbox needs. They are optional peer dependencies, as a release's
+ * engines are: a clone has them as development dependencies, a production installation omits
+ * them. This file imports none of them, so that the command line can check for them before it
+ * loads the sandbox.
  */
 
 import { readFileSync } from "node:fs";
@@ -12,8 +13,11 @@ import { SetupError } from "../core/errors.ts";
  *
  * @throws SetupError with the command that installs the missing ones
  */
-export function requireSandboxPackages(has: (name: string) => boolean = isInstalled): void {
-  const missing = Object.entries(peersOfThis()).filter(([name]) => !has(name));
+export function requireSandboxPackages(
+  has: (name: string) => boolean = isInstalled,
+  peers: Readonly<Record<string, string>> = peersOfThis(),
+): void {
+  const missing = Object.entries(peers).filter(([name]) => !isEngine(name) && !has(name));
   if (missing.length === 0) return;
   const names = missing.map(([name]) => name).join(", ");
   const exact = missing.map(([name, version]) => `${name}@${version}`).join(" ");
@@ -29,10 +33,16 @@ export function requireSandboxPackages(has: (name: string) => boolean = isInstal
  */
 const INSTALL = "npm install --no-save --save-prod --omit=dev";
 
+/** Whether it is a release's package of the native engine. */
+function isEngine(name: string): boolean {
+  return name.startsWith("touchdown-native-");
+}
+
 function peersOfThis(): Readonly<Record<string, string>> {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   // The project's own file: names to exact versions.
-  return (JSON.parse(text) as { peerDependencies: Record<string, string> }).peerDependencies;
+  const { peerDependencies } = JSON.parse(text) as { peerDependencies: Record<string, string> };
+  return peerDependencies;
 }
 
 function isInstalled(name: string): boolean {

@@ -21,6 +21,12 @@ describe("the packages of the sandbox", () => {
     expect(required).toThrow(`:\n\n  npm install --no-save --save-prod --omit=dev ${exact}\n`);
   });
 
+  it("do not include a release's engine", () => {
+    const peers = { "touchdown-native-linux-x64-gnu": "0.1.0", litesvm: "1.5.0" };
+    expect(() => requireSandboxPackages((name) => name === "litesvm", peers)).not.toThrow();
+    expect(() => requireSandboxPackages(() => false, peers)).toThrow(/needs \(litesvm\)/);
+  });
+
   it("are requested together in one line", () => {
     const all = NAMES.map((name) => `${name}@${manifest.peerDependencies[name]}`).join(" ");
     expect(() => requireSandboxPackages(() => false)).toThrow(

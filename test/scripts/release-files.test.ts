@@ -18,12 +18,26 @@ interface Script {
   readonly ENGINES: Readonly<Record<string, { readonly package: string }>>;
   mainManifest(manifest: Manifest, cpus: readonly string[]): Manifest;
   nativeManifest(manifest: Manifest, cpu: string): Manifest;
+  withLinksOutside(
+    text: string,
+    path: string,
+    shipped: readonly string[],
+    manifest: Manifest & { readonly repository: { readonly url: string } },
+  ): string;
+  programInSbom(sbom: object, name: string, shipped: ReadonlySet<string>): object;
   cratesInSbom(crates: readonly Crate[]): readonly object[];
 }
 
 // A script of the build has no types of its own.
 const path = "../../scripts/release-files.mjs";
-const { ENGINES, mainManifest, nativeManifest, cratesInSbom }: Script = await import(path);
+const {
+  ENGINES,
+  cratesInSbom,
+  mainManifest,
+  nativeManifest,
+  programInSbom,
+  withLinksOutside,
+}: Script = await import(path);
 const manifest: Manifest = JSON.parse(readRoot("package.json"));
 
 describe("the packages of a release", () => {
@@ -59,14 +73,76 @@ describe("the packages of a release", () => {
     for (const cpus of [["x64"], ["x64", "arm64"]]) {
       const names = cpus.map(nativePackageFor);
       const main = mainManifest(manifest, cpus);
-      expect(main["peerDependencies"]).toEqual(
+      expect(main["peerDependencies"]).toMatchObject(
         Object.fromEntries(names.map((name) => [name, manifest.version])),
       );
-      expect(main["peerDependenciesMeta"]).toEqual(
+      expect(main["peerDependenciesMeta"]).toMatchObject(
         Object.fromEntries(names.map((name) => [name, { optional: true }])),
       );
       expect(JSON.stringify(main["optionalDependencies"] ?? {})).not.toContain("touchdown");
     }
+  });
+});
+
+describe("the sandbox's packages in a release", () => {
+  it("are optional peers with their versions, which `sandbox` asks for by name", () => {
+    expect(mainManifest(manifest, ["x64"])).toMatchObject({
+      peerDependencies: manifest["peerDependencies"],
+      peerDependenciesMeta: manifest["peerDependenciesMeta"],
+    });
+  });
+});
+
+describe("the links of a document in the tarball", () => {
+  const shipped = ["docs", "README.md"];
+  const linked = (to: string) =>
+    withLinksOutside(`see [it](${to}).`, "docs/deploy.md", shipped, {
+      ...manifest,
+      version: "1.2.3",
+      repository: { url: "git+https://example.org/touchdown.git" },
+    });
+
+  it.each(["api.md#x", "../README.md", "#here", "https://example.org/a", "mailto:a@example.org"])(
+    "stay as they are: %s",
+    (to) => {
+      expect(linked(to)).toBe(`see [it](${to}).`);
+    },
+  );
+
+  it.each([
+    ["../src/edge/edge.ts", "src/edge/edge.ts"],
+    ["../bench/README.md#results", "bench/README.md#results"],
+    ["../docs-old/a.md", "docs-old/a.md"],
+  ])("lead to the version in the repository: %s", (to, path) => {
+    expect(linked(to)).toBe(`see [it](https://example.org/touchdown/blob/v1.2.3/${path}).`);
+  });
+});
+
+describe("the program in the SBOM", () => {
+  const component = (ref: string) => ({ "bom-ref": ref, name: ref });
+  const sbom = {
+    metadata: { component: { ...component("touchdown@1.2.3"), name: "folder", type: "library" } },
+    components: ["a@1", "for-windows@1", "b@2"].map(component),
+    dependencies: [
+      { ref: "touchdown@1.2.3", dependsOn: ["a@1", "for-windows@1"] },
+      { ref: "a@1", dependsOn: ["b@2"] },
+      { ref: "for-windows@1", dependsOn: [] },
+      { ref: "b@2", dependsOn: [] },
+    ],
+  };
+
+  it("has the package's name, and the packages that its systems install", () => {
+    expect(programInSbom(sbom, "touchdown", new Set(["a@1", "b@2"]))).toEqual({
+      metadata: {
+        component: { ...component("touchdown@1.2.3"), name: "touchdown", type: "application" },
+      },
+      components: ["a@1", "b@2"].map(component),
+      dependencies: [
+        { ref: "touchdown@1.2.3", dependsOn: ["a@1"] },
+        { ref: "a@1", dependsOn: ["b@2"] },
+        { ref: "b@2", dependsOn: [] },
+      ],
+    });
   });
 });
 
