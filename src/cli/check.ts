@@ -35,6 +35,7 @@ sections and their keys; docs/configuration.md says what each means:
 
 ${describeKeys()}
 `,
+  warnsOfEndedNode: true,
   async run(given, positionals, io) {
     noPositionals(positionals);
     const file = requiredText(given, "config");
@@ -91,7 +92,9 @@ async function controlPreflight(config: ControlConfig): Promise<Preflight> {
   const inUse: string[] = [];
   const bound = await tryListen({ "control.listen": listen, "admin.listen": admin.listen });
   for (const { isInUse, message } of bound) (isInUse ? inUse : problems).push(message);
-  return { problems, inUse, warnings: [] };
+  const { exposureWarning } = await import("../config/exposure.ts");
+  const exposed = exposureWarning(admin.listen);
+  return { problems, inUse, warnings: exposed === null ? [] : [exposed] };
 }
 
 /** Prints what keeps a service from starting here; returns whether nothing does. */

@@ -46,8 +46,8 @@ export interface Command {
   readonly options: NonNullable<ParseArgsConfig["options"]>;
   /** The text of `--help` below the usage; fits a screen. */
   readonly detail: string;
-  /** Whether the command runs until a signal ends it. */
-  readonly isService?: true;
+  /** Whether it warns of a Node version that has no security fixes any more. */
+  readonly warnsOfEndedNode?: true;
   run(given: Given, positionals: readonly string[], io: Io): Promise<ExitCode>;
 }
 

@@ -28,7 +28,7 @@ open ones are finished, exit 0. A second signal stops immediately.
 \`touchdown check --config FILE\` reports what the file lacks; it checks a file with a table
 [control] as this command's.
 `,
-  isService: true,
+  warnsOfEndedNode: true,
   async run(given, positionals, io) {
     noPositionals(positionals);
     const config = loadControl(requiredText(given, "config"));

@@ -10,6 +10,7 @@ import { loadConfig, loadControl, serviceOf } from "../config/load.ts";
 import { SetupError } from "../core/errors.ts";
 import { type Command, type Io, noPositionals, requiredText } from "./command.ts";
 import { countsOf, type Finding, findingsOf, linesOf } from "./doctor/finding.ts";
+import { endedLine } from "./node-lines.ts";
 
 export const doctorCommand: Command = {
   name: "doctor",
@@ -35,10 +36,8 @@ findings, each with area, check, level, message, cost and fix.
     noPositionals(positionals);
     const file = requiredText(given, "config");
     const isJson = given["json"] === true;
-    const areas =
-      serviceOf(file) === "control" ? controlAreas(loadControl(file), io) : edgeAreas(file, io);
     const findings: Finding[] = [];
-    for (const { title, find } of areas) {
+    for (const { title, find } of areasOf(file, isJson, io)) {
       if (!isJson && io.isTerminal) io.err(`checking ${title} …`);
       const found = await find();
       findings.push(...found);
@@ -51,6 +50,23 @@ findings, each with area, check, level, message, cost and fix.
   },
 };
 
+/**
+ * @throws SetupError for a configuration that cannot be used; for a reader of JSON it is a finding
+ */
+function areasOf(file: string, isJson: boolean, io: Io): readonly AreaChecks[] {
+  try {
+    if (serviceOf(file) === "control") return controlAreas(loadControl(file), io);
+    return edgeAreas(file, io);
+  } catch (error) {
+    if (!isJson || !(error instanceof SetupError)) throw error;
+    const { message } = error;
+    const finding = findingsOf("start").error("configuration", message, DOES_NOT_START, null);
+    return [{ title: "start", find: async () => [finding] }];
+  }
+}
+
+const DOES_NOT_START = "the service does not start";
+
 interface AreaChecks {
   readonly title: string;
   find(): Promise<readonly Finding[]>;
@@ -59,7 +75,7 @@ interface AreaChecks {
 function edgeAreas(file: string, { clock }: Io): readonly AreaChecks[] {
   const config = loadConfig(file);
   return [
-    { title: "start", find: () => startFindings(config) },
+    { title: "start", find: () => startFindings(config, clock) },
     {
       title: "host",
       async find() {
@@ -102,12 +118,18 @@ function controlAreas(config: ControlConfig, { clock }: Io): readonly AreaChecks
 }
 
 /** What `check` finds, except for what a running edge uses. */
-async function startFindings(config: Config): Promise<readonly Finding[]> {
+async function startFindings(config: Config, clock: Io["clock"]): Promise<readonly Finding[]> {
   const { preflight } = await import("../edge/preflight.ts");
   const { problems, warnings } = await preflight(config);
   const { ok, warning, error } = findingsOf("start");
-  if (problems.length + warnings.length === 0) return [ok("configuration", "an edge would start")];
+  const ended = endedLine(process.versions.node, clock.unixMs());
+  if (problems.length + warnings.length === 0 && ended === null) {
+    return [ok("configuration", "an edge would start")];
+  }
   return [
+    ...(ended === null
+      ? []
+      : [warning("node", ended, "known faults of Node stay open", "install a maintained line")]),
     ...problems.map((message) => error("configuration", message, "the edge does not start", null)),
     ...warnings.map((message) => warning("configuration", message, "see there", null)),
   ];

@@ -35,7 +35,7 @@ broken file is reported, and what it held before stays.
 
 \`touchdown check --help\` lists the keys of the configuration.
 `,
-  isService: true,
+  warnsOfEndedNode: true,
   async run(given, positionals, io) {
     noPositionals(positionals);
     const file = requiredText(given, "config");

@@ -46,7 +46,7 @@ async function runCommand(command: Command, args: string[], io: Io): Promise<Exi
       io.out(helpOf(command));
       return 0;
     }
-    if (command.isService === true) warnOfEndedLine(command, io);
+    if (command.warnsOfEndedNode === true) warnOfEndedLine(command, io);
     return await command.run(values, positionals, io);
   } catch (error) {
     if (error instanceof UsageError) {

@@ -26,7 +26,7 @@ listens on loopback only, and nothing is kept when it stops.
   --alpenglow   the cluster's consensus is Alpenglow: windows are skipped together,
                 now and then no slot passes for seconds, or a slot has two banks
 `,
-  isService: true,
+  warnsOfEndedNode: true,
   async run(given, positionals, io) {
     noPositionals(positionals);
     const port = portOf(optionalText(given, "port"));

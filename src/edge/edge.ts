@@ -11,6 +11,7 @@
 import { availableParallelism } from "node:os";
 import type { ClusterWorker } from "../cluster/cluster-worker.ts";
 import type { Config } from "../config/config.ts";
+import { exposureWarning } from "../config/exposure.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Rejection } from "../core/errors.ts";
@@ -113,6 +114,8 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const stages = await startStages(config, base);
   const quicAddress = stages.quicAddress();
   const quic = quicAddress === null ? {} : { quic: quicAddress };
+  const exposed = exposureWarning(config.admin.listen);
+  if (exposed !== null) log.warn({}, exposed);
   log.info({ http: stages.httpAddress(), ...quic, admin: stages.adminAddress() }, "edge started");
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {

@@ -39,9 +39,10 @@ export function connectionsWithin(
     : 0;
   const max = left - FILES_PER_UPSTREAM_CONNECTION * upstreamConnections;
   if (wanted <= max) return { clients: wanted, upstreamConnections };
-  log.info(
+  log.warn(
     { wanted, connections: max, files },
-    "http.connections is more than the limit of open files allows (ulimit -n): fewer are taken",
+    `http.connections is ${wanted}, and the limit of open files (ulimit -n) is ${files}: ` +
+      `the edge takes ${max} connections`,
   );
   return { clients: max, upstreamConnections };
 }

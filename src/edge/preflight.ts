@@ -13,17 +13,19 @@ import { createServer, type Server } from "node:net";
 import { availableParallelism } from "node:os";
 import { journalHolder } from "../accounts/keys/journal-lock.ts";
 import type { Config } from "../config/config.ts";
+import { exposureWarning } from "../config/exposure.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { systemClock } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { busyPollOf, portableBindOf } from "../engine/transport.ts";
+import { workersOf } from "../engine/validation.ts";
 import { chooseEngine, type EngineChoice } from "../native/choose.ts";
 import { expiryWarning, readCertificate } from "./certificate.ts";
 import { readIdentity } from "./identity.ts";
 import { loadKeys } from "./keys.ts";
 import { ingressThreadsOf } from "./native-ingress.ts";
-import { requireOpenFiles, systemLimits } from "./open-file-limit.ts";
+import { connectionsWithin, requireOpenFiles, systemLimits } from "./open-file-limit.ts";
 
 export interface Preflight {
   /** Why an edge would not start here, one sentence each that begins with the key. */
@@ -64,7 +66,9 @@ export async function preflight(
   }
   const log: Log = { info() {}, warn: (_, message) => void warnings.push(message), error() {} };
   const engine = attempt(() => chooseEngine(send.engine, log));
-  if (engine !== null) checkThreads(config, engine, attempt);
+  if (engine !== null) checkThreads(config, engine, log, attempt);
+  const exposed = exposureWarning(admin.listen);
+  if (exposed !== null) warnings.push(exposed);
   const unixMs = systemClock.unixMs();
   const certificate = attempt(() =>
     http.tls === null ? null : readCertificate(http.tls, engine?.native ?? null, unixMs),
@@ -94,11 +98,20 @@ function setupMessageOf(error: unknown): string {
 }
 
 /** What the engine and this machine's processors and permissions must allow. */
-function checkThreads(config: Config, engine: EngineChoice, attempt: (step: () => void) => void) {
+function checkThreads(
+  config: Config,
+  engine: EngineChoice,
+  log: Log,
+  attempt: (step: () => void) => void,
+) {
   const processors = availableParallelism();
   attempt(() => busyPollOf(config.host, engine, processors));
   attempt(() => {
-    if (ingressThreadsOf(config, engine, processors) > 0 && config.host.realtime) {
+    const ingressThreads = ingressThreadsOf(config, engine, processors);
+    const workers = ingressThreads + (engine.native === null ? workersOf(config) : 0);
+    const hasIngressThreads = ingressThreads > 0;
+    connectionsWithin(config.http.connections, { workers, hasIngressThreads, log });
+    if (hasIngressThreads && config.host.realtime) {
       requireRealtime(systemLimits(), processStatus());
     }
   });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { run } from "../../src/cli/run.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { type Network, startNetwork } from "../support/edge-process.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 import { freePort } from "../support/ports.ts";
@@ -100,6 +101,36 @@ describe("doctor", () => {
     const [first] = found.filter(({ level }) => level === "error");
     expect(first).toMatchObject({ area: "start", cost: "the edge does not start" });
     expect(first?.message).toContain("quic.listen");
+  });
+
+  it.each([
+    ["is not TOML", "[http", "touchdown.toml"],
+    ["has a wrong value", "region = 1\n", "region: "],
+    ["lacks what control needs", "[control]\n", "control.public_url: "],
+  ])("reports a file that %s as JSON too, exit code 1", async (_, text, part) => {
+    const { code, found } = await findings(text);
+    expect(code).toBe(1);
+    expect(found).toEqual([
+      expect.objectContaining({
+        area: "start",
+        check: "configuration",
+        level: "error",
+        cost: "the service does not start",
+      }),
+    ]);
+    expect(found[0]?.message).toContain(part);
+    // Without --json the command says it like any other.
+    const { code: plainCode, out, err } = await doctor(text);
+    expect({ plainCode, out }).toEqual({ plainCode: 1, out: "" });
+    expect(err).toContain(part);
+  });
+
+  it("reports a Node line without fixes", async () => {
+    const file = join(folder, "touchdown.toml");
+    writeFileSync(file, edgeToml(network));
+    const io = createFakeIo({ ...systemClock, unixMs: () => Date.parse("2035-01-01") });
+    await run(["doctor", "--config", file], io);
+    expect(io.outLines.join("\n")).toMatch(/^warning {2}node: Node \d+ has had no security fixes/m);
   });
 
   it("reports database and provider of a control file, without its secrets", async () => {

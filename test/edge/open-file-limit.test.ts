@@ -15,7 +15,7 @@ function under(filesMax: number, wanted: number, workers = 0, hasIngressThreads 
   const script = `
     const { connectionsWithin } = await import(${JSON.stringify(MODULE)});
     let said = null;
-    const log = { warn() {}, error() {}, info: (facts) => { said = facts; } };
+    const log = { info() {}, error() {}, warn: (facts) => { said = facts; } };
     const use = { workers: ${workers}, hasIngressThreads: ${hasIngressThreads}, log };
     const most = connectionsWithin(${wanted}, use);
     console.log(JSON.stringify([most, said]));`;

@@ -101,7 +101,10 @@ describe("what keeps an edge from starting", () => {
   it("is nothing where all is in order, and then an edge starts", async () => {
     const { problems, inUse, warnings } = await preflight(configOf({}));
     expect({ problems, inUse }).toEqual({ problems: [], inUse: [] });
-    expect(warnings).toEqual([expect.stringContaining("portable engine is for development")]);
+    const ofMachine = /limit of open files/;
+    expect(warnings.filter((warning) => !ofMachine.test(warning))).toEqual([
+      expect.stringContaining("portable engine is for development"),
+    ]);
     const edge = await startEdge(configOf({}), { log: SILENT });
     await edge.stop();
   });
