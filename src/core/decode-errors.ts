@@ -51,7 +51,9 @@ const ROWS = [
   ),
   undecodable("text_base58", () => `base58 text was found, ${RAW_NEEDED}: decode it first`),
   undecodable("text_hex", () => `hexadecimal text was found, ${RAW_NEEDED}: decode it first`),
-  undecodable("text_other", () => `text was found, ${RAW_NEEDED}`),
+  undecodable("text_other", () => {
+    return `text was found, ${RAW_NEEDED}, or their padded base64 as text/plain`;
+  }),
   undecodable("message_only", () => {
     return "a message without signatures was found, the signed transaction around it is needed";
   }),

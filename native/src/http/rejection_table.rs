@@ -90,7 +90,7 @@ pub const DECODE_ROWS: [DecodeRow; 46] = [
     DecodeRow { name: "text_base64", message: "transaction could not be decoded: base64 text was found, the raw bytes of one serialized, signed transaction are needed: decode it first, or send it padded as text/plain", ..UNDECODABLE },
     DecodeRow { name: "text_base58", message: "transaction could not be decoded: base58 text was found, the raw bytes of one serialized, signed transaction are needed: decode it first", ..UNDECODABLE },
     DecodeRow { name: "text_hex", message: "transaction could not be decoded: hexadecimal text was found, the raw bytes of one serialized, signed transaction are needed: decode it first", ..UNDECODABLE },
-    DecodeRow { name: "text_other", message: "transaction could not be decoded: text was found, the raw bytes of one serialized, signed transaction are needed", ..UNDECODABLE },
+    DecodeRow { name: "text_other", message: "transaction could not be decoded: text was found, the raw bytes of one serialized, signed transaction are needed, or their padded base64 as text/plain", ..UNDECODABLE },
     DecodeRow { name: "message_only", message: "transaction could not be decoded: a message without signatures was found, the signed transaction around it is needed", ..UNDECODABLE },
     DecodeRow { name: "too_long", message: "transaction could not be decoded: it has {0} bytes, a transaction of its version has at most {1}", ..UNDECODABLE },
     DecodeRow { name: "truncated", message: "transaction could not be decoded: it ends after {0} bytes where its lengths call for at least {1}", ..UNDECODABLE },
