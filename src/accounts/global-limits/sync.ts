@@ -15,6 +15,7 @@
  */
 
 import { type Clock, NS_PER_MS, NS_PER_US, sleep, type Timer } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Plan } from "../keys/key.ts";
 import {
@@ -238,7 +239,10 @@ export function createGlobalLimits(
     limitStates?.setEdgeCount(edgeCount());
     const { edges } = counters;
     if (connected === 1) log.info({ edges }, "limits are shared with the other edges");
-    else log.warn({ err: error, edges }, "limits are not shared now; this edge keeps its share");
+    else {
+      const cause = messageOf(error);
+      log.warn({ cause, edges }, "limits are not shared now; this edge keeps its share");
+    }
   }
 
   /**
