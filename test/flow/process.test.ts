@@ -199,6 +199,8 @@ describe("SIGTERM", () => {
     const built = network.tipped();
     const whole = submission(built.bytes);
     slow.write(whole.subarray(0, whole.length - 20));
+    // No response can close it before.
+    const idle = await connectRaw(edge.port);
     const open = async () => seriesValue(await edge.metrics(), "touchdown_requests_in_flight");
     await untilResponse("half a request", open, (count) => count === 1);
 
@@ -208,12 +210,14 @@ describe("SIGTERM", () => {
     const during = network.tipped();
     expect((await client.post(during.bytes)).status).toBe(200);
 
-    const refused = await untilResponse(
-      "new requests to be rejected",
-      () => client.post(network.tipped().bytes).catch((error: unknown) => error),
-      (answer) => answer instanceof Error || notReady(answer as { status: number }),
-    );
-    expect(refused).toMatchObject({
+    const isOver = (): Promise<boolean> =>
+      edge.post(network.tipped().bytes).then(
+        () => false,
+        () => true,
+      );
+    await untilResponse("the end of the grace", isOver, (it) => it);
+    idle.write(submission(network.tipped().bytes));
+    expect(await idle.response()).toMatchObject({
       status: 503,
       body: expect.stringMatching(/"reason":"overloaded"/),
     });
@@ -225,6 +229,7 @@ describe("SIGTERM", () => {
     expect(await edge.exited).toBe(0);
     client.close();
     slow.close();
+    idle.close();
     for (const { bytes } of [built, during]) expect(network.deliveriesOf(bytes)).toBeGreaterThan(0);
     await expect(edge.post(network.tipped().bytes)).rejects.toThrow();
   });

@@ -198,6 +198,7 @@ fn as_much_is_kept_as_entries_and_bytes_are_allowed() {
             (recent.entries.len(), recent.newest.len(), recent.bytes.len()),
             (kept, kept, 100 * kept)
         );
+        assert!(recent.bytes.capacity() <= sizes.bytes_max);
     }
 }
 
