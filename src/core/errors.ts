@@ -159,6 +159,9 @@ export const REJECTIONS = {
 
 export type RejectionReason = keyof typeof REJECTIONS;
 
+// `Object.keys` loses the key type; here and below these are the keys of the table.
+export const REJECTION_NAMES = Object.keys(REJECTIONS) as readonly RejectionReason[];
+
 /** Why one delivery of an accepted transaction failed or was dropped. */
 export const DELIVERY_REASONS = {
   queue_full: "the queue of a leader without a live connection was full",
@@ -178,8 +181,7 @@ export const DELIVERY_REASONS = {
 
 export type DeliveryReason = keyof typeof DELIVERY_REASONS;
 
-// `Object.keys` loses the key type; these are the keys of the table.
-export const DELIVERY_REASON_NAMES = Object.keys(DELIVERY_REASONS) as DeliveryReason[];
+export const DELIVERY_REASON_NAMES = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
 
 /** Why an accepted transaction ended without landing, as far as this edge can know. */
 export const END_REASONS = {
@@ -195,6 +197,8 @@ export const END_REASONS = {
 } as const satisfies Record<string, string>;
 
 export type EndReason = keyof typeof END_REASONS;
+
+export const END_REASON_NAMES = Object.keys(END_REASONS) as readonly EndReason[];
 
 export interface ControlRejectionRow {
   readonly status: number;

@@ -9,8 +9,10 @@
 import { SetupError } from "../core/errors.ts";
 import type { ValidationResult } from "../core/flow.ts";
 import { DECODER_COUNTERS, type NativeDecoding, VALIDATION_NUMBERS } from "../native/contract.ts";
+import { computedCounters } from "../runtime/shared-counters.ts";
 import type { Decoder, DecoderOptions } from "./decoder.ts";
 import { diagnose } from "./diagnosis.ts";
+import { VERIFIER_COUNTERS } from "./verify.ts";
 import { readValidation } from "./workers/worker-channel.ts";
 
 /** A decoder with its handle. */
@@ -38,11 +40,6 @@ export function nativeDecoder(native: NativeDecoding, handle: number): NativeDec
   const out = new Float64Array(VALIDATION_NUMBERS);
   const counters = new Float64Array(DECODER_COUNTERS);
 
-  function counter(index: number): number {
-    native.decoderCounters(handle, counters);
-    return counters[index] ?? 0;
-  }
-
   return {
     handle,
     decode(bytes): ValidationResult {
@@ -51,23 +48,10 @@ export function nativeDecoder(native: NativeDecoding, handle: number): NativeDec
       const validation = readValidation(out, 0);
       return validation.kind === "rejected" ? diagnose(bytes, validation) : validation;
     },
-    counters: {
-      get verified() {
-        return counter(0);
-      },
-      get invalid() {
-        return counter(1);
-      },
-      get keysFound() {
-        return counter(2);
-      },
-      get keysMade() {
-        return counter(3);
-      },
-      get keysEvicted() {
-        return counter(4);
-      },
-    },
+    counters: computedCounters(VERIFIER_COUNTERS, (_, index) => {
+      native.decoderCounters(handle, counters);
+      return counters[index] ?? 0;
+    }),
     close() {
       native.decoderClose(handle);
     },

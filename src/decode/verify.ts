@@ -29,6 +29,15 @@ export interface VerifierCounters extends KeyCacheCounters {
   readonly invalid: number;
 }
 
+/** Their names, in the order in which workers and the native engine write them. */
+export const VERIFIER_COUNTERS = [
+  "verified",
+  "invalid",
+  "keysFound",
+  "keysMade",
+  "keysEvicted",
+] as const satisfies readonly (keyof VerifierCounters)[];
+
 export interface Verifier {
   /** -1 when every signature is valid, otherwise the index of the first invalid one. */
   verify(bytes: Uint8Array, accepted: Accepted): number;
@@ -38,8 +47,8 @@ export interface Verifier {
 /** A verifier for one thread, with its own cache of keys. */
 export function createVerifier(options: VerifierOptions): Verifier {
   const cache = createKeyCache(options.keyCacheSize);
-  const kept = cache.counters;
-  const own = { verified: 0, invalid: 0 };
+  // The cache counts its keys in the same record.
+  const counters = Object.assign(cache.counters, { verified: 0, invalid: 0 });
 
   function isGood(
     bytes: Uint8Array,
@@ -65,29 +74,13 @@ export function createVerifier(options: VerifierOptions): Verifier {
         const keyOffset = accepted.keysOffset + i * KEY_BYTES;
         const signatureOffset = accepted.signatureOffset + i * SIGNATURE_BYTES;
         if (!isGood(bytes, message, keyOffset, signatureOffset)) {
-          own.invalid += 1;
+          counters.invalid += 1;
           return i;
         }
-        own.verified += 1;
+        counters.verified += 1;
       }
       return -1;
     },
-    counters: {
-      get verified() {
-        return own.verified;
-      },
-      get invalid() {
-        return own.invalid;
-      },
-      get keysFound() {
-        return kept.keysFound;
-      },
-      get keysMade() {
-        return kept.keysMade;
-      },
-      get keysEvicted() {
-        return kept.keysEvicted;
-      },
-    },
+    counters,
   };
 }

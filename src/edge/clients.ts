@@ -7,6 +7,7 @@ import { looksMistyped } from "../accounts/keys/format.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
+import { REJECTION_NAMES } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Engine } from "../engine/engine.ts";
 import { createForwardedHeaderName } from "../http/proxied-request.ts";
@@ -25,7 +26,7 @@ import type {
   PresentedCertificate,
   QuicSockets,
 } from "../native-ingress/ingress-threads.ts";
-import { HTTP_COUNTER_NAMES, REJECTION_NAMES } from "../native-ingress/thread-counters.ts";
+import { HTTP_COUNTER_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import { sumOf } from "../runtime/shared-counters.ts";

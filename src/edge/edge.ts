@@ -111,40 +111,27 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const base: Base = {
     ...{ clock, log, engine, modules, predecessor, clusterWorker, upgrade, upgrades },
   };
-  const stages = await startStages(config, base);
-  const quicAddress = stages.quicAddress();
+  const { edge, startOrder, reject } = await startStages(config, base);
+  const { httpAddress, quicAddress, adminAddress } = edge;
   const quic = quicAddress === null ? {} : { quic: quicAddress };
   const exposed = exposureWarning(config.admin.listen);
   if (exposed !== null) log.warn({}, exposed);
-  log.info({ http: stages.httpAddress(), ...quic, admin: stages.adminAddress() }, "edge started");
+  log.info({ http: httpAddress, ...quic, admin: adminAddress }, "edge started");
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {
-    stages.reject();
-    const failures = await stopAll(stages.startOrder);
+    reject();
+    const failures = await stopAll(startOrder);
     // Last, with the ends of all transactions.
-    await stages.handover.receipts.finish();
+    await edge.handover.receipts.finish();
     if (failures.length > 0) throw failures[0];
     log.info({}, "edge stopped");
   }
-  return {
-    httpAddress: stages.httpAddress(),
-    quicAddress,
-    adminAddress: stages.adminAddress(),
-    get identity() {
-      return stages.identity();
-    },
-    readiness: stages.readiness,
-    drain: stages.drain,
-    disableKeepAlive: stages.disableKeepAlive,
-    handover: stages.handover,
-    reloadKeys: stages.reloadKeys,
-    reloadIdentity: stages.reloadIdentity,
-    reloadCertificate: stages.reloadCertificate,
+  return Object.assign(edge, {
     stop() {
       stopped ??= stop();
       return stopped;
     },
-  };
+  });
 }
 
 async function startStages(config: Config, base: Base): Promise<Stages> {
@@ -178,20 +165,11 @@ async function stopAll(lifecycles: readonly Lifecycle[]): Promise<readonly unkno
 }
 
 interface Stages {
-  readonly log: Log;
-  identity(): Identity;
+  /** Its addresses are known once all stages have started. */
+  readonly edge: Omit<Edge, "stop">;
   readonly startOrder: readonly Lifecycle[];
-  httpAddress(): string;
-  quicAddress(): string | null;
-  adminAddress(): string;
-  readiness(): Readiness;
-  drain(): void;
-  disableKeepAlive(): void;
+  /** Rejects new work. */
   reject(): void;
-  readonly handover: EdgeHandover;
-  reloadKeys(): void;
-  reloadIdentity(): void;
-  reloadCertificate(): void;
 }
 
 function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
@@ -232,8 +210,6 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const exporter = connectReceipts(predecessor, { clock, receipts, flushEvents });
   const ports: Ports = { http: 0, quic: 0, admin: 0, upstream: 0 };
   return {
-    log,
-    identity: () => holder.identity,
     startOrder: [
       keys,
       ...leaders.startOrder,
@@ -244,16 +220,41 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       ...(quicReceipts === null ? [] : [quicReceipts]),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
-    ...addressesOf(config, ports),
-    readiness: readiness.check,
-    ...drainSteps(readiness, http, ingressThreads),
-    handover: createHandover({
-      ...{ keys, admin, http, ingressThreads, clients, landing, exporter, flushEvents },
-      httpPort: () => ports.http,
-    }),
-    reloadKeys: keys.reload,
-    reloadIdentity: holder.reload,
-    reloadCertificate: () => certificate?.reload(),
+    reject() {
+      readiness.drain();
+      http.rejectNewWork();
+      ingressThreads?.rejectNewWork();
+    },
+    edge: {
+      get httpAddress() {
+        return addressOf(config.http.listen, ports.http);
+      },
+      get quicAddress() {
+        return config.quic.listen && addressOf(config.quic.listen, ports.quic);
+      },
+      get adminAddress() {
+        return addressOf(config.admin.listen, ports.admin);
+      },
+      get identity() {
+        return holder.identity;
+      },
+      readiness: readiness.check,
+      drain() {
+        readiness.drain();
+        ingressThreads?.announceDrain();
+      },
+      disableKeepAlive() {
+        http.disableKeepAlive();
+        ingressThreads?.disableKeepAlive();
+      },
+      handover: createHandover({
+        ...{ keys, admin, http, ingressThreads, clients, landing, exporter, flushEvents },
+        httpPort: () => ports.http,
+      }),
+      reloadKeys: keys.reload,
+      reloadIdentity: holder.reload,
+      reloadCertificate: () => certificate?.reload(),
+    },
   };
 }
 
@@ -287,29 +288,6 @@ function buildAdmin(
     },
     config.admin.listen,
   );
-}
-
-/** The steps of a drain: it is announced, connections are closed, new work is rejected. */
-function drainSteps(
-  readiness: { drain(): void },
-  http: HttpServer,
-  ingressThreads: IngressThreads | null,
-) {
-  return {
-    drain() {
-      readiness.drain();
-      ingressThreads?.announceDrain();
-    },
-    disableKeepAlive() {
-      http.disableKeepAlive();
-      ingressThreads?.disableKeepAlive();
-    },
-    reject() {
-      readiness.drain();
-      http.rejectNewWork();
-      ingressThreads?.rejectNewWork();
-    },
-  };
 }
 
 /** The admin listener's views of leaders, with all events of the engine, and of the cluster. */
@@ -413,14 +391,6 @@ function listener(
       onBound();
     },
     stop: () => server.stop(),
-  };
-}
-
-function addressesOf({ http, quic, admin }: Config, ports: Ports) {
-  return {
-    httpAddress: () => addressOf(http.listen, ports.http),
-    quicAddress: () => (quic.listen === null ? null : addressOf(quic.listen, ports.quic)),
-    adminAddress: () => addressOf(admin.listen, ports.admin),
   };
 }
 

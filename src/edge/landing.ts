@@ -4,7 +4,6 @@
  */
 
 import type { Usage } from "../accounts/usage/usage.ts";
-import type { ClusterThread } from "../cluster/cluster-thread.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
@@ -18,16 +17,7 @@ import type { LeaderStatsTable } from "../send/leader-stats.ts";
 export interface EdgeLandingDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly cluster: Pick<
-    ClusterThread,
-    | "blockHeight"
-    | "blockHeightNs"
-    | "lastValidHeight"
-    | "fetchStatuses"
-    | "checkBlockhashes"
-    | "statusReporting"
-    | "contentOf"
-  >;
+  readonly cluster: Omit<Required<ClusterView>, "currentSlot">;
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
   readonly resender: Resender;

@@ -10,7 +10,6 @@ import { encodeBase58 } from "../core/encoding.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
-import type { HandshakeCounts, QuicCounts } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
@@ -31,33 +30,9 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-const NO_HANDSHAKES: HandshakeCounts = {
-  ...{ full: 0, resumed: 0, failed: 0, notTls: 0, timedOut: 0, aborted: 0 },
-};
 type CertificateSource = {
   readonly current: Pick<CertificateHolder["current"], "expiresUnixMs">;
   readonly loads: CertificateHolder["loads"];
-};
-
-const NO_QUIC: { readonly quic: QuicCounts } = {
-  quic: {
-    connections: 0,
-    handshakes: 0,
-    followers: 0,
-    connected: 0,
-    handshakesRefused: 0,
-    handshakesDelayed: 0,
-    retries: 0,
-    streamsAborted: 0,
-    datagramsDropped: 0,
-    datagramsRefused: 0,
-    datagramsForwarded: 0,
-    forwardsDropped: 0,
-    receiptsDropped: 0,
-    streamsWithheld: 0,
-    landingsUnawaited: 0,
-    panics: 0,
-  },
 };
 
 type IngressThreadsSource = Pick<IngressThreads, "stats" | "requests" | "handshakes" | "quic">;
@@ -172,10 +147,15 @@ function tlsSources(
 ) {
   return {
     touchdown_tls_handshakes_total: () => {
-      const { full, resumed, failed, notTls, timedOut, aborted } =
-        ingressThreads?.handshakes ?? NO_HANDSHAKES;
-      const rest = { not_tls: notTls, timed_out: timedOut, aborted };
-      return samplesBy("result", { full, resumed, failed, ...rest });
+      const counts = ingressThreads?.handshakes;
+      return samplesBy("result", {
+        full: counts?.full ?? 0,
+        resumed: counts?.resumed ?? 0,
+        failed: counts?.failed ?? 0,
+        not_tls: counts?.notTls ?? 0,
+        timed_out: counts?.timedOut ?? 0,
+        aborted: counts?.aborted ?? 0,
+      });
     },
     touchdown_tls_certificate_expiry_timestamp_seconds: () =>
       certificate === null ? Number.NaN : certificate.current.expiresUnixMs / 1000,
@@ -188,25 +168,25 @@ function quicSources(
   ingressThreads: IngressThreadsSource | null,
   receipts: MetricDeps["quicReceipts"],
 ) {
-  const { quic } = ingressThreads ?? NO_QUIC;
+  const quic = ingressThreads?.quic;
   return {
-    touchdown_quic_connections: () => quic.connections,
-    touchdown_quic_handshakes: () => quic.handshakes,
-    touchdown_quic_followers: () => quic.followers,
-    touchdown_quic_connections_total: () => quic.connected,
-    touchdown_quic_handshakes_refused_total: () => quic.handshakesRefused,
-    touchdown_quic_handshakes_delayed_total: () => quic.handshakesDelayed,
-    touchdown_quic_retries_total: () => quic.retries,
-    touchdown_quic_streams_aborted_total: () => quic.streamsAborted,
-    touchdown_quic_datagrams_dropped_total: () => quic.datagramsDropped,
-    touchdown_quic_datagrams_refused_total: () => quic.datagramsRefused,
-    touchdown_quic_datagrams_forwarded_total: () => quic.datagramsForwarded,
-    touchdown_quic_forwards_dropped_total: () => quic.forwardsDropped,
-    touchdown_quic_receipts_dropped_total: () => quic.receiptsDropped,
+    touchdown_quic_connections: () => quic?.connections ?? 0,
+    touchdown_quic_handshakes: () => quic?.handshakes ?? 0,
+    touchdown_quic_followers: () => quic?.followers ?? 0,
+    touchdown_quic_connections_total: () => quic?.connected ?? 0,
+    touchdown_quic_handshakes_refused_total: () => quic?.handshakesRefused ?? 0,
+    touchdown_quic_handshakes_delayed_total: () => quic?.handshakesDelayed ?? 0,
+    touchdown_quic_retries_total: () => quic?.retries ?? 0,
+    touchdown_quic_streams_aborted_total: () => quic?.streamsAborted ?? 0,
+    touchdown_quic_datagrams_dropped_total: () => quic?.datagramsDropped ?? 0,
+    touchdown_quic_datagrams_refused_total: () => quic?.datagramsRefused ?? 0,
+    touchdown_quic_datagrams_forwarded_total: () => quic?.datagramsForwarded ?? 0,
+    touchdown_quic_forwards_dropped_total: () => quic?.forwardsDropped ?? 0,
+    touchdown_quic_receipts_dropped_total: () => quic?.receiptsDropped ?? 0,
     touchdown_quic_receipts_missed_total: () => receipts?.counters.missed ?? 0,
-    touchdown_quic_streams_withheld_total: () => quic.streamsWithheld,
-    touchdown_quic_landings_unawaited_total: () => quic.landingsUnawaited,
-    touchdown_quic_panics_total: () => quic.panics,
+    touchdown_quic_streams_withheld_total: () => quic?.streamsWithheld ?? 0,
+    touchdown_quic_landings_unawaited_total: () => quic?.landingsUnawaited ?? 0,
+    touchdown_quic_panics_total: () => quic?.panics ?? 0,
   } satisfies Partial<MetricSources>;
 }
 

@@ -9,12 +9,12 @@ import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { IngressResources } from "../engine/engine.ts";
 import type { EngineChoice } from "../native/choose.ts";
-import type { NativeIngress, NativeKeys, NativeQuicListenOptions } from "../native/contract.ts";
+import type { NativeIngress, NativeKeys } from "../native/contract.ts";
 import { EngineKeys } from "../native-ingress/engine-keys.ts";
 import {
   createIngressThreads,
   type IngressThreads,
-  type PresentedCertificate,
+  type IngressThreadsOptions,
 } from "../native-ingress/ingress-threads.ts";
 import type { EdgeKeys } from "./keys.ts";
 
@@ -114,28 +114,19 @@ export interface NativeIngressDeps {
   readonly engine: IngressResources;
 }
 
-export interface NativeIngressOptions {
-  /** The public address; port 0 picks a free one. */
-  readonly host: string;
-  readonly port: number;
-  /** A socket that a predecessor passed on; null: there is none. */
-  readonly socket: number | null;
-  /** Client connections of all ingress threads together, and their upstream connections. */
-  readonly connectionsMax: number;
-  /** Bound per address on clients' connections; it has the same share of upstream connections. */
-  readonly connectionsPerAddress: number;
-  readonly upstreamConnectionsMax: number;
-  /** Timeout for a request's head, and for its body. */
-  readonly readTimeoutMs: number;
-  /** How long a client's connection may be idle. */
-  readonly idleTimeoutMs: number;
-  /** Where QUIC clients are served; null: nowhere. */
-  readonly quic: NativeQuicListenOptions | null;
-  /** Name of the header by which ingress threads describe a proxied request. */
-  readonly forwardedHeader: string;
-  /** What clients are presented over TLS; returns null without TLS. */
-  readonly certificate: () => PresentedCertificate | null;
-}
+/**
+ * Connections are those of all ingress threads together. One address has the same share of their
+ * upstream connections as of clients' connections.
+ */
+export type NativeIngressOptions = Omit<
+  IngressThreadsOptions,
+  | keyof IngressResources
+  | "count"
+  | "engine"
+  | "path"
+  | "realtime"
+  | "upstreamConnectionsPerAddress"
+>;
 
 /** The ingress threads for that context; started once their upstream server listens. */
 export function buildNativeIngress(

@@ -12,6 +12,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import { DECODE_ERROR_COUNT } from "../core/decode-errors.ts";
+import { REJECTION_NAMES } from "../core/errors.ts";
 import type { Accepted, DecodeErrorCode, Outcome, Packet } from "../core/flow.ts";
 import type { EngineEvents, Submitter } from "../engine/engine.ts";
 import { REJECTED, type RingRecord, SENT, VIOLATED } from "../engine/submission-record.ts";
@@ -23,7 +24,6 @@ import {
   type UsageSink,
 } from "../http/request-tracker.ts";
 import type { Landing } from "../landing/landing.ts";
-import { REJECTION_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 
 /** Counts per key. */

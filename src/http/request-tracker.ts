@@ -9,7 +9,7 @@
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
-import { REJECTIONS, type Rejection, type RejectionReason } from "../core/errors.ts";
+import { REJECTION_NAMES, type Rejection, type RejectionReason } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Principal } from "../limits/access-control.ts";
 import { charged, intervalNs, waitNs } from "../limits/gcra.ts";
@@ -312,8 +312,8 @@ const TICK_MS_MIN = 5;
 const TICK_MS_MAX = 50;
 
 function newStats(): HttpStats {
-  const zeros = Object.keys(REJECTIONS).map((reason) => [reason, 0]);
-  // The keys are those of REJECTIONS, which `Object.fromEntries` types as plain strings.
+  const zeros = REJECTION_NAMES.map((reason) => [reason, 0]);
+  // `Object.fromEntries` loses the key type; the keys are those names.
   return {
     counters: new HttpCounters(),
     rejections: Object.fromEntries(zeros) as Record<RejectionReason, number>,

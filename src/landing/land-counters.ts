@@ -1,6 +1,6 @@
 /** Counters of the landing stage, read by the metrics. */
 
-import { END_REASONS, type EndReason } from "../core/errors.ts";
+import { END_REASON_NAMES, type EndReason } from "../core/errors.ts";
 
 export class LandCounters {
   /** Transactions accepted and passed to a leader: each has ended or is in flight. */
@@ -11,10 +11,11 @@ export class LandCounters {
   expired = 0;
   dropped = 0;
   /** Ends without landing, by their reason. */
-  // The keys are those of the table; `Object.keys` types them as plain strings.
-  readonly reasons = Object.fromEntries(
-    Object.keys(END_REASONS).map((reason) => [reason, 0]),
-  ) as Record<EndReason, number>;
+  // `Object.fromEntries` loses the key type; the keys are those names.
+  readonly reasons = Object.fromEntries(END_REASON_NAMES.map((reason) => [reason, 0])) as Record<
+    EndReason,
+    number
+  >;
   /** Submissions merged with a transaction in flight. */
   duplicatesMerged = 0;
   /** Resends, and the deliveries they made. */

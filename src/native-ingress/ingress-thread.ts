@@ -6,6 +6,7 @@ import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_STATES,
   type NativeIngress,
+  type NativeIngressThreadOptions,
   NO_PRIORITY,
 } from "../native/contract.ts";
 import { INGRESS_THREAD_EXIT_MS_MAX } from "./limits.ts";
@@ -25,26 +26,7 @@ export interface IngressThreadDeps {
 }
 
 /** Start parameters common to all ingress threads. */
-export interface IngressThreadConfig {
-  /** The handles of the native engine, its decoder, its key table and its path. */
-  readonly engine: number;
-  readonly decoder: number;
-  readonly keys: number;
-  readonly path: number;
-  /** Whether the thread gets real-time priority. */
-  readonly realtime: boolean;
-  /** Connections of one thread, to clients and to the upstream server. */
-  readonly connectionsMax: number;
-  readonly upstreamConnectionsMax: number;
-  /** Upstream connections for clients of one address. */
-  readonly upstreamConnectionsPerAddress: number;
-  /** Timeout for a request's head, and for its body. */
-  readonly readTimeoutMs: number;
-  /** How long a connection may be idle. */
-  readonly idleTimeoutMs: number;
-  /** The loopback port of the main thread's server, and the name of the forwarded header. */
-  readonly upstreamPort: number;
-  readonly forwardedHeader: string;
+export interface IngressThreadConfig extends Omit<NativeIngressThreadOptions, "number"> {
   /** The target table that all threads share. */
   readonly targets: SharedArrayBuffer;
 }
@@ -75,19 +57,14 @@ export class IngressThread {
     const { native } = this.#deps;
     const { engine, decoder, keys, path, realtime, upstreamPort, forwardedHeader } = task;
     const { connectionsMax, upstreamConnectionsMax, upstreamConnectionsPerAddress } = task;
-    const bounds = {
-      connectionsMax,
-      upstreamConnectionsMax,
-      upstreamConnectionsPerAddress,
-      readTimeoutMs: task.readTimeoutMs,
-      idleTimeoutMs: task.idleTimeoutMs,
-    };
+    const { readTimeoutMs, idleTimeoutMs } = task;
     const handle = native.ingressThreadStart(
-      { engine, decoder, keys, path, number, realtime, ...bounds, upstreamPort, forwardedHeader },
       {
-        counters: new Uint8Array(this.#counters),
-        targets: new Uint8Array(task.targets),
+        ...{ engine, decoder, keys, path, number, realtime, upstreamPort, forwardedHeader },
+        ...{ connectionsMax, upstreamConnectionsMax, upstreamConnectionsPerAddress },
+        ...{ readTimeoutMs, idleTimeoutMs },
       },
+      { counters: new Uint8Array(this.#counters), targets: new Uint8Array(task.targets) },
       wake,
     );
     if (handle <= 0) throw new SetupError(startError(handle));
@@ -105,29 +82,10 @@ export class IngressThread {
       this.#exited(new Error("an ingress thread panicked"));
   }
 
-  /** From now on the thread proxies health checks to the main thread. */
-  announceDrain(): void {
-    this.#command(INGRESS_THREAD_COMMANDS.announceDrain);
-  }
-
-  /** From now on the thread closes each connection with its next response. */
-  disableKeepAlive(): void {
-    this.#command(INGRESS_THREAD_COMMANDS.disableKeepAlive);
-  }
-
-  /** From now on the thread proxies new work to the main thread. */
-  rejectNewWork(): void {
-    this.#command(INGRESS_THREAD_COMMANDS.drain);
-  }
-
-  /** From now on the thread accepts no connection, and closes each with its next response. */
-  retire(): void {
-    this.#command(INGRESS_THREAD_COMMANDS.retire);
-  }
-
-  /** The process that was to replace this one has ended. */
-  takeBack(): void {
-    this.#command(INGRESS_THREAD_COMMANDS.takeBack);
+  /** Sends a command; does nothing while the thread does not run. */
+  command(name: keyof typeof INGRESS_THREAD_COMMANDS): void {
+    if (this.#handle === 0) return;
+    this.#deps.native.ingressThreadCommand(this.#handle, INGRESS_THREAD_COMMANDS[name]);
   }
 
   /** Accepts no more connections. Resolves when nothing is pending, or the thread has ended. */
@@ -136,7 +94,7 @@ export class IngressThread {
     return new Promise((resolve) => {
       this.#onIdle = resolve;
       this.#onEnd ??= () => {};
-      this.#command(INGRESS_THREAD_COMMANDS.stop);
+      this.command("stop");
     });
   }
 
@@ -154,14 +112,10 @@ export class IngressThread {
   kill(): void {
     if (this.#handle === 0) return;
     this.#onEnd ??= () => {};
-    this.#command(INGRESS_THREAD_COMMANDS.exit);
+    this.command("exit");
     this.#deps.clock.after(INGRESS_THREAD_EXIT_MS_MAX, () => {
       if (this.#handle !== 0) this.#exitTimedOut();
     });
-  }
-
-  #command(command: number): void {
-    if (this.#handle !== 0) this.#deps.native.ingressThreadCommand(this.#handle, command);
   }
 
   #idle(): void {

@@ -133,6 +133,10 @@ export function createIngressThreads(
     flushEvents();
   }
 
+  function commandAll(name: Parameters<IngressThread["command"]>[0]): void {
+    for (const thread of threads) thread.command(name);
+  }
+
   function handlesOfThreads(): Uint32Array {
     return Uint32Array.from(threads, ({ handle }) => handle);
   }
@@ -215,21 +219,11 @@ export function createIngressThreads(
         throw error;
       }
     },
-    announceDrain() {
-      for (const thread of threads) thread.announceDrain();
-    },
-    disableKeepAlive() {
-      for (const thread of threads) thread.disableKeepAlive();
-    },
-    rejectNewWork() {
-      for (const thread of threads) thread.rejectNewWork();
-    },
-    retire() {
-      for (const thread of threads) thread.retire();
-    },
-    takeBack() {
-      for (const thread of threads) thread.takeBack();
-    },
+    announceDrain: () => commandAll("announceDrain"),
+    disableKeepAlive: () => commandAll("disableKeepAlive"),
+    rejectNewWork: () => commandAll("drain"),
+    retire: () => commandAll("retire"),
+    takeBack: () => commandAll("takeBack"),
     get socket() {
       return socket;
     },

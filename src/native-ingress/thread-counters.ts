@@ -6,7 +6,7 @@
  * the same names in the same order.
  */
 
-import { REJECTIONS, type RejectionReason } from "../core/errors.ts";
+import { REJECTION_NAMES } from "../core/errors.ts";
 import type { HttpCounters, HttpStats } from "../http/request-tracker.ts";
 import { type Counters, countersMemory, sharedCounters } from "../runtime/shared-counters.ts";
 
@@ -27,9 +27,6 @@ export const HTTP_COUNTER_NAMES = [
   "responsesUnread",
   "handlerErrors",
 ] as const satisfies readonly (keyof HttpCounters)[];
-
-// The keys of REJECTIONS, which `Object.keys` types as plain strings.
-export const REJECTION_NAMES = Object.keys(REJECTIONS) as readonly RejectionReason[];
 
 /** Requests proxied to the main thread, and rejections without a record. */
 export const REQUEST_COUNTERS = ["proxied", "rejectionRecordsDropped"] as const;

@@ -218,7 +218,6 @@ export interface NativeIngressThreadMemory {
   readonly targets: Uint8Array;
 }
 
-/** Threads that accept HTTP requests without entering JavaScript. */
 /** Where and how ingress threads serve QUIC clients; every field is present. */
 export interface NativeQuicListenOptions {
   readonly host: string;
@@ -242,6 +241,7 @@ export interface NativeQuicListenOptions {
   readonly drainTo: string;
 }
 
+/** Threads that accept requests without entering JavaScript. */
 export interface NativeIngress {
   /**
    * Starts an ingress thread, at most 64 per process, on memory that it uses until

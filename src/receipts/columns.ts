@@ -4,9 +4,9 @@
  */
 
 import {
-  DELIVERY_REASONS,
+  DELIVERY_REASON_NAMES,
   type DeliveryReason,
-  END_REASONS,
+  END_REASON_NAMES,
   type EndReason,
 } from "../core/errors.ts";
 
@@ -34,11 +34,8 @@ export const STATE_DROPPED = 7;
 /** In `landing`: nothing is known. */
 export const IN_FLIGHT = 0;
 
-// The keys of a literal are its own names.
-const DELIVERY_NAMES = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
-const END_NAMES = Object.keys(END_REASONS) as readonly EndReason[];
-const DELIVERY_NUMBERS = numbersOf(DELIVERY_NAMES);
-const END_NUMBERS = numbersOf(END_NAMES);
+const DELIVERY_NUMBERS = numbersOf(DELIVERY_REASON_NAMES);
+const END_NUMBERS = numbersOf(END_REASON_NAMES);
 
 /** Reasons by number minus one; the number 0 means none. */
 function numbersOf<Name>(names: readonly Name[]): ReadonlyMap<Name, number> {
@@ -51,7 +48,7 @@ export function reasonNumber(reason: DeliveryReason | null): number {
 }
 
 export function reasonOf(number: number): DeliveryReason | null {
-  return DELIVERY_NAMES[number - 1] ?? null;
+  return DELIVERY_REASON_NAMES[number - 1] ?? null;
 }
 
 /** The code of the reason of a final state. */
@@ -60,7 +57,7 @@ export function endReasonNumber(reason: EndReason | null): number {
 }
 
 export function endReasonOf(number: number): EndReason | null {
-  return END_NAMES[number - 1] ?? null;
+  return END_REASON_NAMES[number - 1] ?? null;
 }
 
 /** One row per receipt. */

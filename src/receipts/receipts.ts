@@ -12,7 +12,7 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Accepted, FinalState, Outcome, Packet, ProcessedEvent } from "../core/flow.ts";
-import { createHistogram, type Histogram } from "../runtime/histogram.ts";
+import { createHistogram } from "../runtime/histogram.ts";
 import type { ReceiptChanges } from "./changes.ts";
 import {
   ACKED,
@@ -78,60 +78,14 @@ export interface ReceiptExport {
   readonly next: number;
 }
 
-export interface Receipts extends ReceiptReader {
-  readonly transfer: ReceiptTransfer;
-  readonly networkChanges: ReadNetworkChanges;
-  readonly counters: {
-    opened: number;
-    duplicatesMerged: number;
-    evictedExpired: number;
-    evictedCapacity: number;
-    untracked: number;
-  };
-  readonly durations: {
-    /** Receipt to validation result. */
-    readonly decode: Histogram;
-    /** Receipt to the first delivery on the wire. */
-    readonly wire: Histogram;
-    /** Delivery on the wire to its acknowledgement. */
-    readonly ack: Histogram;
-  };
-  /**
-   * Opens or joins the receipt of an accepted packet that a leader took; call before its outcomes.
-   * `nowNs` is later than `decodedNs` if another thread accepted it.
-   */
-  open(packet: Packet, accepted: Accepted, decodedNs: number, nowNs?: number): void;
-  /**
-   * Adds the submitter of a duplicate, which is not sent again, to the receipt of the signature at
-   * `offset`; returns false without effect if there is none.
-   */
-  addSubmitter(bytes: Uint8Array, offset: number, account: string): boolean;
-  /** Processes one delivery's event. */
-  record(outcome: Outcome): void;
-  /** A block contains the transaction, not yet final. */
-  processed(event: ProcessedEvent): void;
-  /** The cluster abandoned the block that contained it. */
-  rolledBack(packetId: number, atNs: number): void;
-  /** Sets the transaction's final state. No later event reverts a landing. */
-  end(end: FinalState): void;
-  /** Current number of receipts. */
-  count(): number;
-  /** Maximum size in bytes; fixed, except for texts of leaders, accounts and errors. */
-  readonly bytes: number;
-  /** Evicts expired receipts, a bounded number per call. */
-  sweep(): void;
-  start(): void;
-  stop(): void;
-}
-
 /** Possible error of a receipt time. */
 const WAVER_MS = 1;
 
 export function createReceipts(deps: ReceiptDeps, options: ReceiptOptions): Receipts {
-  return new ReceiptBook(deps, options);
+  return new Receipts(deps, options);
 }
 
-class ReceiptBook implements Receipts {
+export class Receipts implements ReceiptReader {
   readonly counters = {
     opened: 0,
     duplicatesMerged: 0,
@@ -140,8 +94,11 @@ class ReceiptBook implements Receipts {
     untracked: 0,
   };
   readonly durations = {
+    /** Receipt to validation result. */
     decode: createHistogram(),
+    /** Receipt to the first delivery on the wire. */
     wire: createHistogram(),
+    /** Delivery on the wire to its acknowledgement. */
     ack: createHistogram(),
   };
   readonly find: ReceiptReader["find"];
@@ -151,12 +108,12 @@ class ReceiptBook implements Receipts {
   readonly readChanges: ReceiptReader["readChanges"];
   readonly eachChange: ReceiptReader["eachChange"];
   readonly changes: ReceiptReader["changes"];
+  readonly transfer: ReceiptTransfer;
+  readonly networkChanges: ReadNetworkChanges;
   readonly #clock: Clock;
   readonly #slot: (nowNs: number) => number | null;
   readonly #landedShareOf: (account: string) => number;
   readonly #keepNs: number;
-  readonly transfer: ReceiptTransfer;
-  readonly networkChanges: ReadNetworkChanges;
   readonly #store: ReceiptStore;
   #catchUp: () => Promise<void> | null = () => null;
   #timer: Timer | null = null;
@@ -188,6 +145,10 @@ class ReceiptBook implements Receipts {
     return this.#catchUp();
   }
 
+  /**
+   * Opens or joins the receipt of an accepted packet that a leader took; call before its outcomes.
+   * `nowNs` is later than `decodedNs` if another thread accepted it.
+   */
   open(packet: Packet, accepted: Accepted, decodedNs: number, nowNs = decodedNs): void {
     const store = this.#store;
     const { rows } = store;
@@ -231,6 +192,10 @@ class ReceiptBook implements Receipts {
     return this.#receivedUnixMs;
   }
 
+  /**
+   * Adds the submitter of a duplicate, which is not sent again, to the receipt of the signature at
+   * `offset`; returns false without effect if there is none.
+   */
   addSubmitter(bytes: Uint8Array, offset: number, account: string): boolean {
     const row = this.#store.find(bytes, offset);
     if (row === NONE) return false;
@@ -239,6 +204,7 @@ class ReceiptBook implements Receipts {
     return true;
   }
 
+  /** Processes one delivery's event. */
   record(outcome: Outcome): void {
     const { packets } = this.#store;
     const place = this.#store.placeOfPacket(outcome.packetId);
@@ -261,6 +227,7 @@ class ReceiptBook implements Receipts {
     recordDelivery(this.#store, row, outcome.kind);
   }
 
+  /** A block contains the transaction, not yet final. */
   processed({ packetId, slot, slotDelta, error, atNs }: ProcessedEvent): void {
     const row = this.#rowOf(packetId);
     if (row === NONE || this.#store.stateOf(row) >= STATE_LANDED) return;
@@ -269,6 +236,7 @@ class ReceiptBook implements Receipts {
     setError(this.#store, row, error);
   }
 
+  /** The cluster abandoned the block that contained it. */
   rolledBack(packetId: number, atNs: number): void {
     const row = this.#rowOf(packetId);
     if (row === NONE || this.#store.rows.landing[row] !== STATE_PROCESSED) return;
@@ -276,6 +244,7 @@ class ReceiptBook implements Receipts {
     setLanding(this.#store, row, IN_FLIGHT, NONE, atNs);
   }
 
+  /** Sets the transaction's final state. No later event reverts a landing. */
   end({ packetId, kind, slot, slotDelta, error, reason, atNs }: FinalState): void {
     const row = this.#rowOf(packetId);
     if (row === NONE) {
@@ -291,14 +260,17 @@ class ReceiptBook implements Receipts {
     setLanding(this.#store, row, END_STATES[kind], isHeld ? slot : NONE, atNs);
   }
 
+  /** Current number of receipts. */
   count(): number {
     return this.#store.count;
   }
 
+  /** Maximum size in bytes; fixed, except for texts of leaders, accounts and errors. */
   get bytes(): number {
     return this.#store.bytes;
   }
 
+  /** Evicts expired receipts, a bounded number per call. */
   sweep(): void {
     this.#evictAged(this.#clock.nowNs(), RECEIPT_SWEEP_MAX);
   }

@@ -4,7 +4,7 @@
  * and reasons by their names.
  */
 
-import { DELIVERY_REASONS, END_REASONS } from "../core/errors.ts";
+import { DELIVERY_REASON_NAMES, END_REASON_NAMES } from "../core/errors.ts";
 import { NONE, STATE_LANDED } from "./columns.ts";
 import { setError, setLanding } from "./states.ts";
 import type { ReceiptStore } from "./store.ts";
@@ -63,8 +63,6 @@ const DELIVERY_COLUMNS = [
 ] as const;
 
 const SIGNATURE_BYTES = 64;
-const DELIVERY_REASON_NAMES = Object.keys(DELIVERY_REASONS);
-const END_REASON_NAMES = Object.keys(END_REASONS);
 
 /** The receipts of these rows. */
 export function sliceOf(store: ReceiptStore, rows: readonly number[]): ReceiptSlice {

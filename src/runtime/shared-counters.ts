@@ -43,13 +43,18 @@ export function sumOf<Name extends string>(
   names: readonly Name[],
   all: readonly Readonly<Counters<Name>>[],
 ): Readonly<Counters<Name>> {
-  const sums: object = Object.create({});
-  for (const name of names) {
-    Object.defineProperty(sums, name, {
-      enumerable: true,
-      get: () => all.reduce((sum, counters) => sum + counters[name], 0),
-    });
+  return computedCounters(names, (name) => all.reduce((sum, counters) => sum + counters[name], 0));
+}
+
+/** Counters that `compute` returns when they are read, by their name and its index. */
+export function computedCounters<Name extends string>(
+  names: readonly Name[],
+  compute: (name: Name, index: number) => number,
+): Readonly<Counters<Name>> {
+  const counters: object = Object.create({});
+  for (const [index, name] of names.entries()) {
+    Object.defineProperty(counters, name, { enumerable: true, get: () => compute(name, index) });
   }
   // Each name received its getter above.
-  return sums as Counters<Name>;
+  return counters as Counters<Name>;
 }

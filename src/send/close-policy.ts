@@ -144,20 +144,8 @@ export const CLOSE_POLICIES = {
 
 export type CloseReason = keyof typeof CLOSE_POLICIES;
 
-export const CLOSE_REASONS: readonly CloseReason[] = [
-  "closed",
-  "evicted",
-  "disallowed",
-  "too_many_streams",
-  "too_many",
-  "invalid_stream",
-  "other_code",
-  "refused",
-  "transport",
-  "unanswered",
-  "silent",
-  "local",
-];
+// `Object.keys` loses the key type; these are the keys of the table.
+export const CLOSE_REASONS = Object.keys(CLOSE_POLICIES) as readonly CloseReason[];
 
 /** Indexed by application close code. */
 const APP_CODES: readonly CloseReason[] = [

@@ -13,7 +13,7 @@
  */
 
 import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
-import { DELIVERY_REASONS, type DeliveryReason } from "../core/errors.ts";
+import { DELIVERY_REASON_NAMES, type DeliveryReason } from "../core/errors.ts";
 import type { Outcome, Packet, Target } from "../core/flow.ts";
 import type { Delivery } from "./delivery-table.ts";
 import type { LeaderConnection } from "./leader-connection.ts";
@@ -38,8 +38,6 @@ import {
 /** A resend that must wait after all goes after every first send. */
 const RESEND_OFFER: Offer = { account: "", offeredLamports: Number.NEGATIVE_INFINITY };
 const NONE = -1;
-/** Indexed as the engines number them: literal keys keep their order. */
-const DROP_REASONS = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
 
 export interface DeliveriesOptions {
   readonly queuePerLeader: number;
@@ -194,7 +192,7 @@ export class Deliveries {
   ): void {
     connection.carries(packet.bytes.length, sentNs);
     this.#enter(connection, packet.id, target, number, waits ? 0 : sentNs, sentNs, 0);
-    if (connection.over) this.#failAll(connection);
+    if (connection.over) this.lose(connection);
   }
 
   /**
@@ -289,22 +287,18 @@ export class Deliveries {
 
   /** The connection ended; all its deliveries fail. */
   lose(connection: LeaderConnection): void {
-    this.#failAll(connection);
+    connection.deliveries.clear(this.#isCut ? this.#cut : this.#lost);
   }
 
   /** As `lose`, because this edge stops. */
   cut(connection: LeaderConnection): void {
     this.#isCut = true;
-    this.#failAll(connection);
+    this.lose(connection);
   }
 
   /** Drops all queued deliveries. */
   clear(reason: DeliveryReason): void {
     if (this.#queue.size > 0) this.#queue.clear((delivery) => this.#drop(delivery, reason));
-  }
-
-  #failAll(connection: LeaderConnection): void {
-    connection.deliveries.clear(this.#isCut ? this.#cut : this.#lost);
   }
 
   #mayOpen({ engineConnection }: LeaderConnection): boolean {
@@ -369,7 +363,7 @@ export class Deliveries {
       const reason = "stream_stopped";
       report(packetId, target, "failed", reason, rttOf(connection), ageMs, resend, atNs);
     } else {
-      const reason = DROP_REASONS[result - DROPPED] ?? "expired";
+      const reason = DELIVERY_REASON_NAMES[result - DROPPED] ?? "expired";
       if (reason === "leader_saturated") this.stats.saturated += 1;
       report(packetId, target, "dropped", reason, 0, ageMs, resend, atNs);
     }

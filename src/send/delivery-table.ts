@@ -24,6 +24,7 @@ export interface Delivery {
   resend: number;
 }
 
+/** A row of the table. */
 interface Row extends Delivery {
   /** The next row whose number has the same low bits. */
   chained: Row | null;
@@ -120,14 +121,14 @@ export class DeliveryTable {
   }
 
   /** The delivery of that number; null when it has its result, or is unknown. */
-  find(number: number): Delivery | null {
-    return this.#find(number);
+  find(number: number): Row | null {
+    let row = this.#buckets[number & (this.#buckets.length - 1)] ?? null;
+    while (row !== null && row.number !== number) row = row.chained;
+    return row;
   }
 
-  /** A delivery that waited is on the wire now; as `add`. */
-  putOnWire({ number }: Delivery, sentNs: number, overflowed: (delivery: Delivery) => void): void {
-    const row = this.#find(number);
-    if (row === null) return;
+  /** A delivery that waited, as `find` returned it, is on the wire now; as `add`. */
+  putOnWire(row: Row, sentNs: number, overflowed: (delivery: Delivery) => void): void {
     this.#waiting.take(row);
     row.sentNs = sentNs;
     this.#append(row, overflowed);
@@ -159,12 +160,6 @@ export class DeliveryTable {
         this.remove(row);
       }
     }
-  }
-
-  #find(number: number): Row | null {
-    let row = this.#buckets[number & (this.#buckets.length - 1)] ?? null;
-    while (row !== null && row.number !== number) row = row.chained;
-    return row;
   }
 
   #append(row: Row, overflowed: (delivery: Delivery) => void): void {

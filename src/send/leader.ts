@@ -122,10 +122,9 @@ export class Leader {
     return this.liveConnection !== null;
   }
 
-  /** The connection that accepts deliveries; null: none does. */
   /**
    * Whether the first attempt may still lead to a live connection soon: within the time for a
-   * handshake. A leader that grants no streams is waited for longer, but by nobody else.
+   * handshake. One that grants no streams may become live later, but is not waited for here.
    */
   isOpening(nowNs: number): boolean {
     if (this.live || this.failures > 0) return false;
@@ -133,6 +132,7 @@ export class Leader {
     return nowNs - attemptNs < this.#options.handshakeMs * NS_PER_MS;
   }
 
+  /** The connection that accepts deliveries; null: none does. */
   get liveConnection(): LeaderConnection | null {
     return this.#connection !== null && this.#connection.liveNs !== 0 ? this.#connection : null;
   }

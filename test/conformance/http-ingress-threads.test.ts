@@ -7,7 +7,7 @@
 import { connect } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { REJECTION_NAMES } from "../../src/native-ingress/thread-counters.ts";
+import { REJECTION_NAMES } from "../../src/core/errors.ts";
 import { sumOf } from "../../src/runtime/shared-counters.ts";
 import { native } from "../native/addon.ts";
 import { isTunneled } from "../support/test-ingress.ts";

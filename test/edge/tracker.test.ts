@@ -1,11 +1,10 @@
 /** The account of each transaction, whoever accepted it. */
 
 import { describe, expect, it } from "vitest";
-import type { RejectionReason } from "../../src/core/errors.ts";
+import { REJECTION_NAMES, type RejectionReason } from "../../src/core/errors.ts";
 import type { Outcome } from "../../src/core/flow.ts";
 import { Tracker } from "../../src/edge/tracker.ts";
 import { DUPLICATE, REJECTED, SENT, VIOLATED } from "../../src/engine/submission-record.ts";
-import { REJECTION_NAMES } from "../../src/native-ingress/thread-counters.ts";
 import { packetOf } from "../support/packets.ts";
 import { ACCEPTED, ringRecord } from "../support/ring-record.ts";
 

@@ -2,6 +2,7 @@
 
 import { fstatSync, openSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { REJECTION_NAMES } from "../../src/core/errors.ts";
 import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_FULL,
@@ -14,11 +15,7 @@ import {
   INGRESS_THREADS_STOP_MS_MAX,
   QUIC_PREDECESSOR_MS_MAX,
 } from "../../src/native-ingress/limits.ts";
-import {
-  HTTP_COUNTER_NAMES,
-  REJECTION_NAMES,
-  REQUEST_COUNTERS,
-} from "../../src/native-ingress/thread-counters.ts";
+import { HTTP_COUNTER_NAMES, REQUEST_COUNTERS } from "../../src/native-ingress/thread-counters.ts";
 import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./fixture.ts";
 
 const QUIC = {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { OK } from "../../src/native/contract.ts";
-import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
+import { ADDON_PATH } from "../../src/native/load.ts";
 import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "./addon.ts";
@@ -58,7 +58,8 @@ function storm(options: object): readonly CallCounts[] {
 
 describe.skipIf(native === null)("an export called with arbitrary arguments", () => {
   it("is covered by the test", () => {
-    expect(exported.map(({ name }) => name)).toEqual([...NATIVE_NAMES]);
+    const functions = Object.keys(native ?? {});
+    expect(exported.map(({ name }) => name).sort()).toEqual(functions.sort());
   });
 
   it("allocates nothing for the claimed length of an array", () => {

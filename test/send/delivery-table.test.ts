@@ -21,7 +21,7 @@ function takeAll(table: DeliveryTable): string[] {
   return taken;
 }
 
-function found(table: DeliveryTable, number: number): Delivery {
+function found(table: DeliveryTable, number: number) {
   const delivery = table.find(number);
   if (delivery === null) throw new Error(`there is no ${number}`);
   return delivery;

@@ -8,10 +8,11 @@
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
+import { computedCounters } from "../../runtime/shared-counters.ts";
 import { WakeFlag } from "../../runtime/wake-flag.ts";
 import type { DecoderOptions } from "../decoder.ts";
 import { WORKERS_START_MS_MAX, WORKERS_STOP_MS_MAX } from "../limits.ts";
-import type { VerifierCounters } from "../verify.ts";
+import { VERIFIER_COUNTERS, type VerifierCounters } from "../verify.ts";
 import type { WorkerPool } from "./piscina-pool.ts";
 import { WorkerHandle } from "./worker-handle.ts";
 
@@ -57,7 +58,9 @@ export class WorkerGroup {
         new WorkerHandle(workerDeps, { wakeFlag: this.#wakeFlag.memory, slots, decoder }),
       );
     }
-    this.verifierCounters = sumOfCounters(this.#handles);
+    this.verifierCounters = computedCounters(VERIFIER_COUNTERS, (_, index) =>
+      this.#handles.reduce((sum, worker) => sum + worker.counter(index), 0),
+    );
   }
 
   /** Transactions pending in workers. */
@@ -139,27 +142,4 @@ export class WorkerGroup {
     );
     this.#onStart?.(error);
   }
-}
-
-/** The workers' counters under their names, in the order of `Channel.counters`. */
-function sumOfCounters(handles: readonly WorkerHandle[]): VerifierCounters {
-  const sum = (index: number): number =>
-    handles.reduce((all, worker) => all + worker.counter(index), 0);
-  return {
-    get verified() {
-      return sum(0);
-    },
-    get invalid() {
-      return sum(1);
-    },
-    get keysFound() {
-      return sum(2);
-    },
-    get keysMade() {
-      return sum(3);
-    },
-    get keysEvicted() {
-      return sum(4);
-    },
-  };
 }

@@ -3,13 +3,11 @@
  * and `npm run docs` writes to docs/api/openrpc.json. A new method is a row of `methodsOf`.
  */
 
-import { REJECTIONS, type RejectionReason } from "../../core/errors.ts";
+import { REJECTION_NAMES, REJECTIONS } from "../../core/errors.ts";
 import { FAST_PATH, ROOT_PATH, RPC_PATH } from "../routes.ts";
 import { FOREIGN_METHODS } from "./json-rpc-messages.ts";
 
 type Json = Readonly<Record<string, unknown>>;
-
-const REASONS = Object.keys(REJECTIONS) as RejectionReason[];
 
 /** The document of an edge of that version. */
 export function openRpc(version: string): Json {
@@ -73,9 +71,11 @@ function methodsOf(version: string): readonly Json[] {
   ];
 }
 
+const rpcCodes = new Set(REJECTION_NAMES.map((reason) => REJECTIONS[reason].rpcCode));
+
 /** The errors of a submission: one for each code, because OpenRPC allows no second one. */
-const rpcErrors = [...new Set(REASONS.map((reason) => REJECTIONS[reason].rpcCode))].map((code) => {
-  const reasons = REASONS.filter((reason) => REJECTIONS[reason].rpcCode === code);
+const rpcErrors = [...rpcCodes].map((code) => {
+  const reasons = REJECTION_NAMES.filter((reason) => REJECTIONS[reason].rpcCode === code);
   const message = reasons.map((reason) => `${reason}: ${REJECTIONS[reason].meaning}`).join("; ");
   const data = reasons.map((reason) => ({ reason, retryable: REJECTIONS[reason].retryable }));
   return { code, message, data };
