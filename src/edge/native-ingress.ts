@@ -164,7 +164,6 @@ export function buildNativeIngress(
       engine: engine.engineHandle,
       decoder: engine.decoder,
       realtime,
-      targets: engine.targets,
       path: engine.pathHandle,
       connectionsMax: Math.ceil(connectionsMax / count),
       upstreamConnectionsMax: upstreamConnectionsEach,

@@ -12,10 +12,7 @@ import { createDedupCache } from "../dedup/recent-transactions.ts";
 import { EVENT_NUMBERS, type NativeEngine } from "../native/contract.ts";
 import type { Identity } from "../send/identity.ts";
 import type { LeaderStatsTable } from "../send/leader-stats.ts";
-import {
-  SHARED_TARGET_TABLE_BYTES,
-  SharedTargetTable,
-} from "../send/native/shared-target-table.ts";
+import { TargetTable } from "../send/native/target-table.ts";
 import { BATCH_NUMBERS } from "../send/native/transport-native.ts";
 import { createSender, type Sender, type SenderOptions } from "../send/sender.ts";
 import { deliveryGateOf } from "./delivery-gate.ts";
@@ -125,7 +122,6 @@ export function createEngine(
 
 /** What the native engine and the sender above it share. */
 function sharedOf({ host }: EngineConfig, { ingressThreads }: EngineDeps, native: NativeEngine) {
-  const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
   // Real-time threads already have priority; only other programs would gain from a yield.
   const isYielding = ingressThreads > 0 && !host.realtime;
   const batch = new Float64Array(BATCH_NUMBERS);
@@ -144,7 +140,7 @@ function sharedOf({ host }: EngineConfig, { ingressThreads }: EngineDeps, native
     },
     yieldThread: isYielding ? () => native.threadYield() : () => {},
   };
-  return { memory, targetTable: new SharedTargetTable(memory), submissions };
+  return { targetTable: new TargetTable(native), submissions };
 }
 
 function senderOf(
@@ -200,7 +196,7 @@ function nativeKind(
   deps: EngineDeps,
   sender: Sender,
   native: NativeEngine,
-  { memory, targetTable, submissions }: ReturnType<typeof sharedOf>,
+  { targetTable, submissions }: ReturnType<typeof sharedOf>,
 ): Kind {
   const { events, planName } = deps;
   const options = decoderOptionsOf(config);
@@ -235,7 +231,7 @@ function nativeKind(
     ingress: {
       engineHandle: () => targetTable.engine,
       pathHandle: () => submitting.path,
-      ...{ decoder: decoder.handle, targets: memory },
+      decoder: decoder.handle,
       takeUnreadBytesMax() {
         const units = submissions.unreadUnitsMax;
         submissions.unreadUnitsMax = 0;
@@ -243,7 +239,7 @@ function nativeKind(
       },
     },
     open() {
-      submitting.open(targetTable.engine, decoder.handle, new Uint8Array(memory));
+      submitting.open(targetTable.engine, decoder.handle);
     },
     async startValidation() {},
     async stopValidation() {

@@ -66,7 +66,6 @@ export interface IngressResources {
   readonly decoder: number;
   /** Most bytes of events that waited to be read at once, since the last call. */
   takeUnreadBytesMax(): number;
-  readonly targets: SharedArrayBuffer;
 }
 
 export interface Engine extends DeliveryGate {

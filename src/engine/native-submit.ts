@@ -77,8 +77,8 @@ export class NativeSubmit {
   readonly submitterOf = (number: number): Submitter => this.#submitters[number] ?? ANONYMOUS;
 
   /** Accepts submissions from now on. @throws Error when the engine cannot */
-  open(engine: number, decoder: number, targets: Uint8Array): void {
-    const path = this.#deps.native.submitPathOpen(engine, decoder, targets);
+  open(engine: number, decoder: number): void {
+    const path = this.#deps.native.submitPathOpen(engine, decoder);
     if (path <= 0) throw new Error(`the native engine cannot accept submissions: status ${path}`);
     this.#path = path;
   }

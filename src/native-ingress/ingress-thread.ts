@@ -26,10 +26,7 @@ export interface IngressThreadDeps {
 }
 
 /** Start parameters common to all ingress threads. */
-export interface IngressThreadConfig extends Omit<NativeIngressThreadOptions, "number"> {
-  /** The target table that all threads share. */
-  readonly targets: SharedArrayBuffer;
-}
+export type IngressThreadConfig = Omit<NativeIngressThreadOptions, "number">;
 
 export class IngressThread {
   readonly stats: IngressThreadCounters;
@@ -64,7 +61,7 @@ export class IngressThread {
         ...{ connectionsMax, upstreamConnectionsMax, upstreamConnectionsPerAddress },
         ...{ readTimeoutMs, idleTimeoutMs },
       },
-      { counters: new Uint8Array(this.#counters), targets: new Uint8Array(task.targets) },
+      new Uint8Array(this.#counters),
       wake,
     );
     if (handle <= 0) throw new SetupError(startError(handle));

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 34;
+export const CONTRACT_VERSION = 35;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -75,6 +75,12 @@ export interface NativeSending {
   ): number;
   /** Sets landed shares: pairs of an account's number and its share. Returns OK or NOT_STARTED. */
   landedSharesSet(engine: number, pairs: Float64Array): number;
+  /**
+   * Sets where all threads send: to the connections with these handles, each of which accepts
+   * transactions of so many bytes, for at most `ttlMs`. Returns OK, NOT_STARTED, or NO_ROOM for
+   * lists of different lengths or with more than SHARED_TARGETS_MAX.
+   */
+  targetsSet(engine: number, peers: Uint32Array, bytesMax: Uint32Array, ttlMs: number): number;
   /**
    * Moves events into `out`, the oldest first, as many as fit; returns how many units of
    * EVENT_NUMBERS numbers they have. What is not a submission has one.
@@ -207,17 +213,6 @@ export interface NativeIngressThreadOptions {
   readonly forwardedHeader: string;
 }
 
-/**
- * Memory shared by an ingress thread and the main thread: each array spans a complete
- * `SharedArrayBuffer`.
- */
-export interface NativeIngressThreadMemory {
-  /** Layout: native-ingress/thread-counters.ts. */
-  readonly counters: Uint8Array;
-  /** Layout: send/native/shared-target-table.ts. */
-  readonly targets: Uint8Array;
-}
-
 /** Where and how ingress threads serve QUIC clients; every field is present. */
 export interface NativeQuicListenOptions {
   readonly host: string;
@@ -244,14 +239,15 @@ export interface NativeQuicListenOptions {
 /** Threads that accept requests without entering JavaScript. */
 export interface NativeIngress {
   /**
-   * Starts an ingress thread, at most 64 per process, on memory that it uses until
+   * Starts an ingress thread, at most 64 per process. `counters` spans a complete
+   * `SharedArrayBuffer` (layout: native-ingress/thread-counters.ts), which it writes to until
    * `ingressThreadClose`. It calls `wake` when its state has changed.
    * Returns its handle above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL, NO_PRIORITY or
    * PANIC.
    */
   ingressThreadStart(
     options: NativeIngressThreadOptions,
-    memory: NativeIngressThreadMemory,
+    counters: Uint8Array,
     wake: () => void,
   ): number;
   /**
@@ -389,11 +385,11 @@ export interface NativeKeys {
 /** The path of a transaction, for the requests that the calling thread accepts. */
 export interface NativeSubmitting {
   /**
-   * Opens a path with this engine and decoder and an empty dedup cache, at most 64 per process. It
-   * uses the memory of `targets`, as of an ingress thread, until `submitPathClose`. Returns its
-   * handle above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or PANIC.
+   * Opens a path with this engine and decoder and an empty dedup cache, at most 64 per process,
+   * until `submitPathClose`. Returns its handle above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL
+   * or PANIC.
    */
-  submitPathOpen(engine: number, decoder: number, targets: Uint8Array): number;
+  submitPathOpen(engine: number, decoder: number): number;
   /** Returns OK, NO_SUBMIT_PATH or PANIC. */
   submitPathClose(path: number): number;
   /**

@@ -26,8 +26,8 @@ import {
   RETIRING_MS,
 } from "./limits.ts";
 import type { SendRecord } from "./native/send-record.ts";
-import type { SharedTargetTable } from "./native/shared-target-table.ts";
 import { TargetPublisher } from "./native/target-publisher.ts";
+import type { TargetTable } from "./native/target-table.ts";
 import { createPollTimer, POLL_FAST_MS } from "./poll-timer.ts";
 import { newSendCounters, type SendCounters } from "./send-counters.ts";
 import { type Losses, NO_LOSSES, type Transport } from "./transport.ts";
@@ -42,8 +42,8 @@ export interface SenderDeps {
   readonly onLeaderUnreachable?: () => void;
   /** Leader statistics to update; created when missing. */
   readonly leaderStats?: LeaderStatsTable;
-  /** Publishes targets to the native engine; the transport's table. Missing: the portable one. */
-  readonly targetTable?: SharedTargetTable | null;
+  /** Where all threads of the native engine send; the transport's. Missing: the portable one. */
+  readonly targetTable?: TargetTable | null;
 }
 
 export interface SenderOptions extends LeaderPoolOptions {
@@ -172,8 +172,8 @@ const STOP_POLL_MS = 10;
 
 export function createSender(deps: SenderDeps, options: Partial<SenderOptions> = {}): Sender {
   const { clock, transport, onOutcome, log } = deps;
-  const shared = deps.targetTable ?? null;
-  const recordOptions = shared === null ? {} : WITH_RECORDS;
+  const targetTable = deps.targetTable ?? null;
+  const recordOptions = targetTable === null ? {} : WITH_RECORDS;
   const settings: SenderOptions = { ...SENDER_DEFAULTS, ...recordOptions, ...options };
   const counters = newSendCounters();
   const leaderStats = deps.leaderStats ?? new LeaderStatsTable();
@@ -194,7 +194,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     return nextMs;
   });
   const publisher =
-    shared === null ? null : new TargetPublisher(shared, leaders, settings.deliveryTtlMs);
+    targetTable === null ? null : new TargetPublisher(targetTable, leaders, settings.deliveryTtlMs);
   let running = false;
   /** Deliveries queued so far, as of the last poll. */
   let queuedKnown = 0;
@@ -353,7 +353,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     });
   }
 
-  if (shared !== null) shared.afterEvents = check;
+  if (targetTable !== null) targetTable.afterEvents = check;
 
   return withFastProperties({
     accept,

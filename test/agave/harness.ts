@@ -11,10 +11,7 @@ import { chooseEngine, type EngineChoice } from "../../src/native/choose.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
-import {
-  SHARED_TARGET_TABLE_BYTES,
-  SharedTargetTable,
-} from "../../src/send/native/shared-target-table.ts";
+import { TargetTable } from "../../src/send/native/target-table.ts";
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
 import { createQuicTransport } from "../../src/send/portable/transport-quic.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/portable/transport-quic-options.ts";
@@ -29,6 +26,7 @@ import { NO_SUBMISSIONS } from "../send/native-fixture.ts";
 import { ENGINE, THREADS } from "../support/flow.ts";
 import { createIngressSender, type DrainHooks, withDrainHooks } from "../support/ingress-sender.ts";
 import { acceptAndReport } from "../support/packets.ts";
+import { TestTargets } from "../support/target-table.ts";
 import { until } from "../support/wait.ts";
 import { leaderProgram } from "./build.ts";
 
@@ -111,7 +109,7 @@ const log = { info() {}, warn() {}, error() {} };
 function transportOf(
   engine: EngineChoice,
   identity: Identity,
-  targetTable: SharedTargetTable | null,
+  targetTable: TargetTable | null,
   hooks: DrainHooks,
 ) {
   const shared = targetTable && { targetTable, submissions: NO_SUBMISSIONS };
@@ -145,11 +143,11 @@ type Send = (packet: Packet) => number;
  */
 function sendAsIngressThread(
   native: NativeEngine,
-  memory: SharedArrayBuffer,
+  targets: TestTargets,
   hooks: DrainHooks,
   sender: Sender,
 ): Send {
-  const ingressSender = createIngressSender(native, memory);
+  const ingressSender = createIngressSender(native, targets);
   const adoptions: (() => void)[] = [];
   const recordAll = (): void => {
     for (const act of adoptions.splice(0)) act();
@@ -182,8 +180,8 @@ export async function startSender(
 ): Promise<Fixture> {
   const outcomes: Outcome[] = [];
   const engine = chooseEngine(ENGINE === "native" ? "native" : "portable", log);
-  const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
-  const targetTable = THREADS > 0 ? new SharedTargetTable(memory) : null;
+  const targets = new TestTargets(engine.native);
+  const targetTable = THREADS > 0 ? new TargetTable(targets) : null;
   const hooks: DrainHooks = { beforeDrain() {} };
   const transport: Transport = transportOf(engine, identity, targetTable, hooks);
   const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
@@ -196,7 +194,7 @@ export async function startSender(
   const send: Send =
     engine.native === null || targetTable === null
       ? (packet) => acceptAndReport(sender, packet)
-      : sendAsIngressThread(engine.native, memory, hooks, sender);
+      : sendAsIngressThread(engine.native, targets, hooks, sender);
   let id = 0;
   return {
     sender,

@@ -10,11 +10,7 @@ import {
 } from "../../src/edge/native-ingress.ts";
 import type { IngressResources } from "../../src/engine/engine.ts";
 import type { EngineChoice } from "../../src/native/choose.ts";
-import type {
-  NativeEngine,
-  NativeIngressThreadMemory,
-  NativeIngressThreadOptions,
-} from "../../src/native/contract.ts";
+import type { NativeEngine, NativeIngressThreadOptions } from "../../src/native/contract.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { stub } from "../support/stub.ts";
 
@@ -136,7 +132,6 @@ describe("ingress threads in their context", () => {
     pathHandle: () => engine.handle + 1,
     decoder: 1,
     takeUnreadBytesMax: () => 0,
-    targets: new SharedArrayBuffer(16),
   };
 
   function built(count: number, choice: EngineChoice) {
@@ -156,12 +151,12 @@ describe("ingress threads in their context", () => {
     return { context, followers, ingressThreads: buildNativeIngress(context, deps, OPTIONS) };
   }
 
-  it("start with the shared memory, each with its share of all connections", () => {
+  it("start with counters of their own, each with its share of all connections", () => {
     const listened: number[] = [];
-    const starts: { options: NativeIngressThreadOptions; memory: NativeIngressThreadMemory }[] = [];
+    const starts: { options: NativeIngressThreadOptions; counters: Uint8Array }[] = [];
     const starting = stub<NativeEngine>({
       keyTableCreate: () => KEY_TABLE,
-      ingressThreadStart: (options, memory) => starts.push({ options, memory }),
+      ingressThreadStart: (options, counters) => starts.push({ options, counters }),
       socketListen: () => 3,
       ingressThreadsListen: (_threads, _descriptor, perAddress) => {
         listened.push(perAddress);
@@ -196,7 +191,7 @@ describe("ingress threads in their context", () => {
     expect(starts.map((start) => start.options)).toEqual(
       [0, 1, 2].map((number) => ({ ...options, number })),
     );
+    expect(new Set(starts.map(({ counters }) => counters.buffer)).size).toBe(3);
     expect(listened).toEqual([5]);
-    for (const { memory } of starts) expect(memory.targets.buffer).toBe(RESOURCES.targets);
   });
 });

@@ -20,13 +20,10 @@ import {
   SUBMIT_PATH_OPTIONS,
   SUBMIT_RING_FULL,
 } from "../../src/native/contract.ts";
-import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native as addon } from "../native/addon.ts";
 import { DECODER } from "../support/packets.ts";
 import { fc } from "../support/properties.ts";
 import { stub } from "../support/stub.ts";
-
-const TARGETS = new Uint8Array(1);
 
 const submissionOf = (bytes: Uint8Array, over: Partial<Submission> = {}): Submission => ({
   ...{ bytes, account: "acme", keyId: "k1", plan: "Pro", receivedNs: 1_000, maxRetries: null },
@@ -70,7 +67,7 @@ function fixture(...answers: number[]) {
     },
     flushEvents: () => void said.push("flush"),
   });
-  submitting.open(5, 6, TARGETS);
+  submitting.open(5, 6);
   calls.length = 0;
   const submit = (submission: Submission): SubmitResult => {
     const results: SubmitResult[] = [];
@@ -185,7 +182,7 @@ describe("a submission of the main thread", () => {
       ...deps,
       native: stub<NativeSubmitting>(native),
     });
-    expect(() => broken.open(1, 2, TARGETS)).toThrow("status -65");
+    expect(() => broken.open(1, 2)).toThrow("status -65");
   });
 });
 
@@ -205,8 +202,7 @@ describe.skipIf(addon === null)("a JSON-RPC call of the usual form", () => {
       events: { valid() {}, invalid() {} },
       flushEvents() {},
     });
-    const targets = new Uint8Array(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
-    submitting.open(engine, decoder.handle, targets);
+    submitting.open(engine, decoder.handle);
     ends.push(
       () => native.engineStop(engine, 0),
       () => decoder.close(),

@@ -6,7 +6,6 @@ import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_STATES,
   type NativeIngress,
-  type NativeIngressThreadMemory,
   type NativeIngressThreadOptions,
   type NativeQuicListenOptions,
   OK,
@@ -27,7 +26,7 @@ const FIRST_HANDLE = 256;
 /** An ingress thread as far as the main thread sees it. */
 export class FakeIngressThread {
   readonly options: NativeIngressThreadOptions;
-  readonly memory: NativeIngressThreadMemory;
+  readonly counters: Uint8Array;
   readonly wake: () => void;
   /** What the engine's threads wrote and the main thread has not read. */
   readonly #unread: number[];
@@ -42,12 +41,12 @@ export class FakeIngressThread {
 
   constructor(
     options: NativeIngressThreadOptions,
-    memory: NativeIngressThreadMemory,
+    counters: Uint8Array,
     wake: () => void,
     unread: number[],
   ) {
     this.options = options;
-    this.memory = memory;
+    this.counters = counters;
     this.wake = wake;
     this.#unread = unread;
   }
@@ -114,10 +113,10 @@ function fakeNative() {
     sockets,
   };
   const native: NativeIngress = {
-    ingressThreadStart(options, memory, wake) {
+    ingressThreadStart(options, counters, wake) {
       const answer = engine.startResults.pop() ?? null;
       if (answer !== null) return answer;
-      threads.push(new FakeIngressThread(options, memory, wake, unread));
+      threads.push(new FakeIngressThread(options, counters, wake, unread));
       return FIRST_HANDLE + threads.length - 1;
     },
     socketListen(host, port) {
@@ -173,7 +172,6 @@ export function fixture(
   /** How many submissions were in accounting each time that everything had to be processed. */
   const settled: number[] = [];
   const keys = { closes: 0 };
-  const memory = { targets: new SharedArrayBuffer(8) };
   const ingressThreads: IngressThreads = createIngressThreads(
     {
       clock,
@@ -208,11 +206,10 @@ export function fixture(
       readTimeoutMs: 10_000,
       idleTimeoutMs: 75_000,
       quic,
-      ...memory,
     },
   );
   const told = { accounting, deaths, settled, keys };
-  return { clock, engine, ingressThreads, memory, threads: engine.threads, ...told };
+  return { clock, engine, ingressThreads, threads: engine.threads, ...told };
 }
 
 /** The set-up error that `act` throws. */

@@ -210,7 +210,7 @@ describe("the records of ingress threads", () => {
       [0, [1, 2]],
       [1, [10, 20]],
     ] as const) {
-      const numbers = new Float64Array(shared(thread(number).memory.counters));
+      const numbers = new Float64Array(shared(thread(number).counters));
       numbers.set(counts, first);
       numbers[HTTP_COUNTER_NAMES.indexOf("accepted")] = 100 + number;
     }

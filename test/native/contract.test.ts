@@ -89,7 +89,6 @@ describe("the bindings and contract.ts", () => {
       "EngineOptions",
       "IngressThreadOptions",
       "QuicListenOptions",
-      "IngressThreadMemory",
     ]);
   });
 

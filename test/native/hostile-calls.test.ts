@@ -5,7 +5,6 @@ import { describe, expect, it } from "vitest";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH } from "../../src/native/load.ts";
 import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
-import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "./addon.ts";
 
 const contract = readFileSync(new URL("../../src/native/contract.ts", import.meta.url), "utf8");
@@ -40,16 +39,13 @@ interface Count {
 }
 type CallCounts = Readonly<Record<string, Count>>;
 
-/** Arguments that ingress threads require. */
-const memorySizes = {
-  counters: ingressThreadCountersMemory().byteLength,
-  targets: SHARED_TARGET_TABLE_BYTES,
-};
+/** What ingress threads require. */
+const countersBytes = ingressThreadCountersMemory().byteLength;
 
 /** Each thread's counts; throws with the process's output where it failed. */
 function storm(options: object): readonly CallCounts[] {
   const script = fileURLToPath(new URL("../support/native-storm.mjs", import.meta.url));
-  const given = JSON.stringify({ addon: ADDON_PATH, exports: exported, memorySizes, ...options });
+  const given = JSON.stringify({ addon: ADDON_PATH, exports: exported, countersBytes, ...options });
   const ran = spawnSync(process.execPath, [script, given], { encoding: "utf8" });
   if (ran.status !== 0) throw new Error(`${ran.signal ?? ran.status}: ${ran.stderr.slice(-2000)}`);
   // The script belongs to this project and writes nothing else.

@@ -10,16 +10,14 @@ import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
-import {
-  SHARED_TARGET_TABLE_BYTES,
-  SharedTargetTable,
-} from "../../src/send/native/shared-target-table.ts";
+import { TargetTable } from "../../src/send/native/target-table.ts";
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
 import { createSender } from "../../src/send/sender.ts";
 import { startLeader, type TestLeader } from "../send/loopback.ts";
 import { NO_SUBMISSIONS } from "../send/native-fixture.ts";
 import { createIngressSender, type DrainHooks, withDrainHooks } from "../support/ingress-sender.ts";
 import { acceptAndReport, packetOf } from "../support/packets.ts";
+import { TestTargets } from "../support/target-table.ts";
 import { until } from "../support/wait.ts";
 import { native } from "./addon.ts";
 
@@ -49,8 +47,8 @@ async function startSender(behaviour: Partial<LeaderBehaviour> = {}) {
     endings.push(() => leader.leader.stop());
     leaders.push(leader);
   }
-  const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
-  const targetTable = new SharedTargetTable(memory);
+  const testTargets = new TestTargets(native);
+  const targetTable = new TargetTable(testTargets);
   const shared = { targetTable, submissions: NO_SUBMISSIONS };
   const hooks: DrainHooks = { beforeDrain() {} };
   const transport = createNativeTransport(
@@ -80,12 +78,12 @@ async function startSender(behaviour: Partial<LeaderBehaviour> = {}) {
   await sender.start();
   endings.push(() => sender.stop());
   await until("every connection", () => sender.sendableCount === LEADERS);
-  return { leaders, memory, hooks, transport, sender, outcomes };
+  return { leaders, testTargets, hooks, transport, sender, outcomes };
 }
 
 async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
   const parts = await startSender(behaviour);
-  const { outcomes, sender, memory } = parts;
+  const { outcomes, sender, testTargets } = parts;
   /** Records of ingress threads that the sender has not read yet. */
   const reports: SendReport[] = [];
   const refused: SendReport[] = [];
@@ -101,7 +99,7 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
     /** An ingress thread: each call sends one transaction. */
     ingressThread(): (id: number) => void {
       if (native === null) throw new Error("the native engine is not built");
-      const thread = createIngressSender(native, memory);
+      const thread = createIngressSender(native, testTargets);
       return (id) => {
         const [bytes, sent] = [Uint8Array.of(id >> 16, id >> 8, id), newSendRecord()];
         const list = thread.send(bytes, sent) ? reports : refused;

@@ -128,12 +128,7 @@ const EQUAL: readonly Pair[] = [
       "PLAN UNITS PEERS SENT_NS",
   ),
   ["submit/fan_out.rs", "NUMBERS", "src/send/limits.ts", "DELIVERY_NUMBERS"],
-  ["submit/target_table.rs", "TARGETS_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
-  ...alike(
-    "submit/target_table.rs",
-    "src/send/native/shared-target-table.ts",
-    "SEQUENCE INGRESS_THREADS ENGINE COUNT TTL_MS BYTES_MAX PEERS",
-  ),
+  ["quic/targets.rs", "TARGETS_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
   ...alike("submit/key_table.rs", "src/accounts/limits.ts", "KEYS_MAX"),
   ["submit/key_table.rs", "TOKEN_BYTES_MIN", "src/core/limits.ts", "TOKEN_CHARS_MIN"],
   ["submit/key_table.rs", "TOKEN_BYTES_MAX", "src/core/limits.ts", "TOKEN_CHARS_MAX"],
@@ -233,7 +228,6 @@ const COMPARED_ELSEWHERE: ReadonlySet<string> = new Set([
   "HTTP_COUNTER_NAMES of src/native-ingress/thread-counters.ts",
   "REQUEST_COUNTERS of src/native-ingress/thread-counters.ts",
   "HANDSHAKE_RESULTS of src/native-ingress/thread-counters.ts",
-  "SHARED_TARGET_TABLE_BYTES of src/send/native/shared-target-table.ts",
 ]);
 
 describe("an ingress thread that makes room in a head", () => {

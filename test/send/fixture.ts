@@ -1,7 +1,7 @@
 /** A sender on a fake clock and a fake transport, with a record of its outcomes. */
 
 import type { Outcome, Packet, Plan, Target } from "../../src/core/flow.ts";
-import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
+import type { TargetTable } from "../../src/send/native/target-table.ts";
 import { createSender, type SenderOptions } from "../../src/send/sender.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
@@ -20,7 +20,7 @@ export function planOf(send: readonly string[], warm: readonly string[] = []): P
 export async function startFixture(
   plan: Plan,
   options: Partial<SenderOptions> = {},
-  targetTable: SharedTargetTable | null = null,
+  targetTable: TargetTable | null = null,
 ) {
   const clock = createFakeClock();
   const transport = createFakeTransport(targetTable);

@@ -9,7 +9,7 @@ import {
   type NativeSending,
 } from "../../src/native/contract.ts";
 import { identityOfSeed } from "../../src/send/identity.ts";
-import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
+import type { TargetTable } from "../../src/send/native/target-table.ts";
 import {
   BATCH_NUMBERS,
   createNativeTransport,
@@ -111,6 +111,9 @@ export class FakeNative implements NativeSending {
     this.shares.push([...pairs]);
     return 0;
   }
+  targetsSet(): number {
+    return 0;
+  }
   eventsUnread(): number {
     return this.#records.length;
   }
@@ -148,7 +151,7 @@ export const NO_SUBMISSIONS: SubmissionSink = {
 
 export async function fixture(
   queuePerLeader = 128,
-  targetTable: SharedTargetTable | null = null,
+  targetTable: TargetTable | null = null,
   submissions: SubmissionSink = NO_SUBMISSIONS,
 ) {
   const native = new FakeNative();

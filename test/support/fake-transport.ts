@@ -3,7 +3,7 @@
  */
 
 import type { Identity } from "../../src/send/identity.ts";
-import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
+import type { TargetTable } from "../../src/send/native/target-table.ts";
 import type {
   CloseCause,
   ConnectionEvents,
@@ -174,7 +174,7 @@ export interface FakeTransport extends Transport {
 }
 
 /** With `targetTable` ingress threads may send over its connections, with engine handles from 1. */
-export function createFakeTransport(targetTable: SharedTargetTable | null = null): FakeTransport {
+export function createFakeTransport(targetTable: TargetTable | null = null): FakeTransport {
   const made: FakeConnection[] = [];
   const identities: Identity[] = [];
   let running = false;
@@ -195,11 +195,11 @@ export function createFakeTransport(targetTable: SharedTargetTable | null = null
     },
     async start() {
       running = true;
-      targetTable?.useEngine(FAKE_ENGINE);
+      if (targetTable !== null) targetTable.engine = FAKE_ENGINE;
     },
     async stop() {
       running = false;
-      targetTable?.useEngine(0);
+      if (targetTable !== null) targetTable.engine = 0;
     },
     connect(address, events) {
       if (this.failing) return null;

@@ -2,14 +2,14 @@
  * Sends a transaction as an ingress thread does, on the thread of its test: for tests of the side
  * that records it afterwards (`Sender.recordSend`). The real one is `native/src/submit/fan_out.rs`.
  *
- * It uses the target table that the sender keeps in shared memory. It never corks.
+ * It uses the targets that the sender set. It never corks.
  */
 
 import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
 import type { NativeEngine, NativeSending } from "../../src/native/contract.ts";
 import { DELIVERY_NUMBERS } from "../../src/send/limits.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
-import { TargetTable } from "./target-table.ts";
+import type { TestTargets } from "./target-table.ts";
 
 export interface IngressSender {
   /**
@@ -40,21 +40,18 @@ export function withDrainHooks(native: NativeEngine, hooks: DrainHooks): NativeS
   };
 }
 
-/** `memory` is that of the SharedTargetTable. */
 export function createIngressSender(
   native: Pick<NativeSending, "txSend">,
-  memory: SharedArrayBuffer,
+  targets: TestTargets,
 ): IngressSender {
-  const table = new TargetTable(memory);
   const deliveries = new Uint32Array(2 * SHARED_TARGETS_MAX);
   // As in `fan_out.rs`: no other thread uses these numbers.
-  let number = table.threadNumber * DELIVERY_NUMBERS;
+  let number = targets.registerThread() * DELIVERY_NUMBERS;
   let needsImmediateWake = false;
 
   function send(bytes: Uint8Array, into: SendRecord): boolean {
-    if (!table.refresh()) return false;
-    const accepts = (index: number): boolean => bytes.length <= (table.bytesMax[index] ?? 0);
-    const peers = [...table.peers.subarray(0, table.count)].filter((_, index) => accepts(index));
+    const accepts = (index: number): boolean => bytes.length <= (targets.bytesMax[index] ?? 0);
+    const peers = targets.peers.filter((_, index) => accepts(index));
     const count = peers.length;
     if (count === 0 || bytes.length === 0) return false;
     number += 1;
@@ -64,7 +61,7 @@ export function createIngressSender(
       deliveries[2 * index + 1] = number;
     }
     const part = deliveries.subarray(0, 2 * count);
-    const status = native.txSend(table.engine, part, bytes, number, table.ttlMs, 0, 0);
+    const status = native.txSend(targets.engine, part, bytes, number, targets.ttlMs, 0, 0);
     if (status <= 0) return false;
     into.number = number;
     into.count = count;

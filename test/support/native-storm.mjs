@@ -11,7 +11,7 @@ import { createServer } from "node:net";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
 const given = isMainThread ? JSON.parse(process.argv[2]) : workerData;
-const { addon, exports, rounds, seed, workers, onlyWorkers, memorySizes } = given;
+const { addon, exports, rounds, seed, workers, onlyWorkers, countersBytes } = given;
 
 /** Numbers from 0 to 1, the same for the same seed. */
 function createRandom(start) {
@@ -90,7 +90,7 @@ function resized(kind) {
 }
 
 function arrayOf(kind) {
-  const size = pick([0, 1, 2, 3, 8, 11, 33, 64, memorySizes.targets, 1232]);
+  const size = pick([0, 1, 2, 3, 8, 11, 33, 64, 148, 1232]);
   const choice = below(10);
   if (choice === 8) return resized(kind);
   // Several of these share their memory, and two of a call may.
@@ -126,7 +126,6 @@ const MAKERS = {
   "() => void": () => pick([() => undefined, () => undefined, brokenWake]),
   NativeEngineOptions: () => mostlyPlain(plainOptions()),
   NativeIngressThreadOptions: () => mostlyPlain(ingressThreadOptions()),
-  NativeIngressThreadMemory: () => mostlyPlain(ingressThreadMemory()),
 };
 
 const mostlyPlain = (record) => (below(5) === 0 ? tricky(record) : record);
@@ -177,7 +176,7 @@ function prepare(native) {
   if (decoder > 0) keep("decoderCreate", decoder);
   const keys = native.keyTableCreate();
   if (keys > 0) keep("keyTableCreate", keys);
-  const path = native.submitPathOpen(engine, decoder, pick(memories).targets);
+  const path = native.submitPathOpen(engine, decoder);
   if (path > 0) keep("submitPathOpen", path);
 }
 
@@ -224,36 +223,29 @@ function ingressThreadOptions() {
   };
 }
 
-/** Memory of ingress threads; many share the same. */
-const memories = Array.from({ length: 2 }, () =>
-  Object.fromEntries(
-    Object.entries(memorySizes).map(([name, size]) => [
-      name,
-      new Uint8Array(new SharedArrayBuffer(size, { maxByteLength: size + 64 })),
-    ]),
-  ),
+/** Counters of ingress threads; many share the same. */
+const memories = Array.from(
+  { length: 2 },
+  () => new Uint8Array(new SharedArrayBuffer(countersBytes, { maxByteLength: countersBytes + 64 })),
 );
 
-function ingressThreadMemory() {
-  const memory = { ...pick(memories) };
-  if (below(3) > 0) return memory;
-  const member = pick(Object.keys(memory));
-  const part = memory[member];
-  memory[member] = pick([
+function ingressThreadCounters() {
+  const whole = pick(memories);
+  if (below(3) > 0) return whole;
+  return pick([
     () => arrayOf(Uint8Array),
-    () => part.subarray(1),
-    () => part.subarray(8),
-    () => memory[pick(Object.keys(memory))],
-    () => new Uint8Array(part.length),
-    () => new Int8Array(part.buffer),
+    () => whole.subarray(1),
+    () => whole.subarray(8),
+    () => new Uint8Array(whole.length),
+    () => new Int8Array(whole.buffer),
     () => pick(STRANGE),
   ])();
-  return memory;
 }
 
 /** The memory of some ingress threads grows; no other one starts on it from then on. */
 function growMemory() {
-  for (const { buffer } of Object.values(memories[1])) buffer.grow(buffer.maxByteLength);
+  const { buffer } = memories[1];
+  buffer.grow(buffer.maxByteLength);
 }
 
 /** A free port on loopback; no host name that needs a lookup. */
@@ -297,10 +289,16 @@ function descriptor() {
   return [pick([0, 1, 2 ** 20, 2 ** 31, 2 ** 32 - 1, -1, Number.NaN, "0", null])];
 }
 
+/** An ingress thread, mostly with memory that fits. */
+function ingressThread() {
+  const wake = argument("() => void");
+  return [argument("NativeIngressThreadOptions"), ingressThreadCounters(), wake];
+}
+
 /** Mostly existing handles, so that a path is opened. */
 function submitPath() {
   const [engine, decoder] = [pick(latest.engineStart), pick(latest.decoderCreate)];
-  return [engine, decoder, ingressThreadMemory().targets];
+  return [engine, decoder];
 }
 
 /** A submission, mostly to a path that is open. */
@@ -312,6 +310,7 @@ function submission() {
 }
 
 const ARGUMENTS = {
+  ingressThreadStart: ingressThread,
   submitPathOpen: submitPath,
   submit: submission,
   ingressThreadsListen: listening,

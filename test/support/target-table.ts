@@ -1,62 +1,34 @@
 /**
- * The target table as an ingress thread reads it, on any thread of a test: its last read state. The
- * real one is `native/src/submit/target_table.rs`.
+ * The targets that the sender set last, as threads of the engine send to them (the real ones are in
+ * `native/src/quic/targets.rs`).
  */
 
-import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
-import {
-  BYTES_MAX,
-  COUNT,
-  ENGINE,
-  INGRESS_THREADS,
-  PEERS,
-  SEQUENCE,
-  TTL_MS,
-} from "../../src/send/native/shared-target-table.ts";
+import { type NativeSending, OK } from "../../src/native/contract.ts";
 
-/** A write takes less than a microsecond; after this many retries the last table read is used. */
-const TRIES = 8;
-
-export class TargetTable {
-  /** Counts up from 1 among the ingress threads that share the memory. */
-  readonly threadNumber: number;
+export class TestTargets {
   engine = 0;
-  count = 0;
+  peers: readonly number[] = [];
+  bytesMax: readonly number[] = [];
   ttlMs = 0;
-  /** The engine's handle of each target, and the largest transaction that it accepts. */
-  readonly peers = new Uint32Array(SHARED_TARGETS_MAX);
-  readonly bytesMax = new Uint32Array(SHARED_TARGETS_MAX);
-  readonly #int32: Uint32Array;
-  #sequence = 0;
+  #threads = 0;
+  readonly #native: Pick<NativeSending, "targetsSet"> | null;
 
-  constructor(memory: SharedArrayBuffer) {
-    this.#int32 = new Uint32Array(memory);
-    this.threadNumber = Atomics.add(this.#int32, INGRESS_THREADS, 1) + 1;
+  /** With an engine, which gets them too. */
+  constructor(native: Pick<NativeSending, "targetsSet"> | null = null) {
+    this.#native = native;
   }
 
-  /** Reads changes; false where it is being written repeatedly. */
-  refresh(): boolean {
-    for (let tries = 0; tries < TRIES; tries += 1) {
-      const sequence = Atomics.load(this.#int32, SEQUENCE);
-      if (sequence === this.#sequence) return true;
-      if (sequence % 2 === 0 && this.#read(sequence)) return true;
-    }
-    return false;
-  }
+  readonly targetsSet: NativeSending["targetsSet"] = (engine, peers, bytesMax, ttlMs) => {
+    this.engine = engine;
+    this.peers = [...peers];
+    this.bytesMax = [...bytesMax];
+    this.ttlMs = ttlMs;
+    return this.#native?.targetsSet(engine, peers, bytesMax, ttlMs) ?? OK;
+  };
 
-  #read(sequence: number): boolean {
-    const int32 = this.#int32;
-    // The values read below are valid only after the final check.
-    this.#sequence = 0;
-    this.engine = Atomics.load(int32, ENGINE);
-    this.count = Math.min(Atomics.load(int32, COUNT), SHARED_TARGETS_MAX);
-    this.ttlMs = Atomics.load(int32, TTL_MS);
-    for (let index = 0; index < this.count; index += 1) {
-      this.peers[index] = Atomics.load(int32, PEERS + index);
-      this.bytesMax[index] = Atomics.load(int32, BYTES_MAX + index);
-    }
-    if (Atomics.load(int32, SEQUENCE) !== sequence) return false;
-    this.#sequence = sequence;
-    return true;
+  /** Counts one more thread that sends; returns its number, from 1. */
+  registerThread(): number {
+    this.#threads += 1;
+    return this.#threads;
   }
 }

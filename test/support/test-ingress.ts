@@ -13,7 +13,6 @@ import {
   createIngressThreads,
   type IngressThreads,
 } from "../../src/native-ingress/ingress-threads.ts";
-import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { BATCH_NUMBERS } from "../../src/send/native/transport-native.ts";
 import { native } from "../native/addon.ts";
 import { createAuthority, type Issued } from "./authority.ts";
@@ -59,8 +58,7 @@ export function createTestIngress(
   const engine = addon.engineStart(ENGINE_OPTIONS, () => {});
   const decoder = addon.decoderCreate(new Uint8Array(32), 0, true, 0);
   if (engine <= 0 || decoder <= 0) throw new Error(`no engine or decoder: ${engine}, ${decoder}`);
-  const targets = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
-  const path = addon.submitPathOpen(engine, decoder, new Uint8Array(targets));
+  const path = addon.submitPathOpen(engine, decoder);
   if (path <= 0) throw new Error(`no path: ${path}`);
   const records = new SubmissionRecords(batch);
   /** There are no leaders, so all events are submissions. */
@@ -100,7 +98,6 @@ export function createTestIngress(
       readTimeoutMs: 60_000,
       idleTimeoutMs: IDLE_TIMEOUT_MS,
       quic: null,
-      targets,
     },
   );
   return {

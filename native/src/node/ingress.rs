@@ -11,10 +11,11 @@ use crate::node::ingress_convert::{
     quic_thread_at_place, start_ingress_thread, with_ingress_thread,
 };
 use crate::node::listening_socket::{inherited, into_descriptor, socket_of};
-use crate::node::options::{IngressThreadMemory, IngressThreadOptions, QuicListenOptions};
+use crate::node::options::{IngressThreadOptions, QuicListenOptions};
+use crate::node::shared_bytes::SharedBytes;
 use crate::node::status_codes::*;
 
-/// Starts an ingress thread on memory of `SharedArrayBuffer`s, which it uses until
+/// Starts an ingress thread, whose counters are in a `SharedArrayBuffer` until
 /// `ingress_thread_close`. `wake` is called without arguments, on the calling thread, when its
 /// state has changed. Returns its handle, above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL,
 /// NO_PRIORITY, or PANIC.
@@ -22,12 +23,12 @@ use crate::node::status_codes::*;
 pub fn ingress_thread_start(
     env: Env,
     options: IngressThreadOptions,
-    memory: IngressThreadMemory,
+    #[napi(ts_arg_type = "Uint8Array")] counters: SharedBytes,
     wake: Function<'_, (), ()>,
 ) -> i32 {
     guarded(PANIC, || {
         let Some(waker) = waker(wake) else { return INGRESS_THREAD_OPTIONS };
-        start_ingress_thread(env, options, memory, waker)
+        start_ingress_thread(env, options, counters, waker)
     })
 }
 

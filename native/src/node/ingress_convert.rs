@@ -15,8 +15,8 @@ use crate::node::convert::{DECODERS, ENGINES, KEY_TABLES, guarded};
 use crate::node::handles::Handles;
 use crate::node::limits::INGRESS_THREADS_MAX;
 use crate::node::listening_socket::duplicate;
-use crate::node::options::{IngressThreadMemory, IngressThreadOptions, QuicListenOptions};
-use crate::node::shared_bytes::release_shared;
+use crate::node::options::{IngressThreadOptions, QuicListenOptions};
+use crate::node::shared_bytes::{SharedBytes, release_shared};
 use crate::node::status_codes::{
     INGRESS_THREAD_FULL, INGRESS_THREAD_LISTEN, INGRESS_THREAD_OPTIONS, INGRESS_THREAD_TLS,
     NO_INGRESS_THREAD, NO_PRIORITY, OK, PANIC,
@@ -40,14 +40,13 @@ pub(crate) fn with_ingress_thread(handle: u32, act: impl FnOnce(&IngressThread) 
 pub(crate) fn start_ingress_thread(
     env: Env,
     given: IngressThreadOptions,
-    memory: IngressThreadMemory,
+    counters: SharedBytes,
     waker: Waker,
 ) -> i32 {
     let (Some(options), Some(dedup)) = (options_of(&given), dedup_of(given.path)) else {
         return INGRESS_THREAD_OPTIONS;
     };
-    let (counters, targets) = (memory.counters.memory(), memory.targets.memory());
-    let shared = Shared { counters, targets, dedup };
+    let shared = Shared { counters: counters.memory(), dedup };
     let started = INGRESS_THREADS
         .insert(|_| false, || IngressThread::start(options, &shared, waker).map(Arc::new));
     let handle = match started {
@@ -56,9 +55,7 @@ pub(crate) fn start_ingress_thread(
         Some(Err(_)) => return INGRESS_THREAD_OPTIONS,
         Some(Ok(handle)) => handle,
     };
-    for bytes in [memory.counters, memory.targets] {
-        bytes.retain(handle);
-    }
+    counters.retain(handle);
     // The memory is released with the Node thread that lent it, so the ingress thread must end
     // before.
     if env
@@ -89,13 +86,7 @@ fn options_of(given: &IngressThreadOptions) -> Option<Options> {
         read_timeout_ns: u64::from(given.read_timeout_ms) * NS_PER_MS,
         idle_timeout_ns: u64::from(given.idle_timeout_ms) * NS_PER_MS,
     };
-    Some(Options {
-        event_loop,
-        engine: (given.engine, engine),
-        decoder,
-        keys,
-        is_realtime: given.realtime,
-    })
+    Some(Options { event_loop, engine, decoder, keys, is_realtime: given.realtime })
 }
 
 /// Returns what `ingress_threads_listen` returns.

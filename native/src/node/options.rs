@@ -3,7 +3,7 @@
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
-use crate::node::shared_bytes::{SharedBytes, Texts};
+use crate::node::shared_bytes::Texts;
 
 /// Options of an engine; every field is present.
 #[napi(object, object_to_js = false)]
@@ -84,15 +84,4 @@ pub struct QuicListenOptions {
     pub stream_timeout_ms: u32,
     /// Where clients are sent when this edge drains; empty: nowhere.
     pub drain_to: String,
-}
-
-/// Memory that an ingress thread shares with the main thread: one `SharedArrayBuffer` each.
-#[napi(object, object_to_js = false)]
-pub struct IngressThreadMemory {
-    /// As `src/native-ingress/thread-counters.ts` lays it out.
-    #[napi(ts_type = "Uint8Array")]
-    pub counters: SharedBytes,
-    /// As `src/send/native/shared-target-table.ts` lays it out.
-    #[napi(ts_type = "Uint8Array")]
-    pub targets: SharedBytes,
 }

@@ -11,11 +11,12 @@ use crate::node::shared_bytes::writable;
 use crate::node::status_codes::*;
 use crate::quic::engine::Engine;
 use crate::quic::landed_shares::Offer;
+use crate::quic::targets::Targets;
 
 /// Version of these exports; `contract.ts` names the one it was written for.
 #[napi]
 pub fn contract_version() -> u32 {
-    34
+    35
 }
 
 /// Starts an engine. `wake` is called without arguments, on the thread that called this, once for
@@ -127,6 +128,18 @@ pub fn tx_send(
 pub fn landed_shares_set(engine: u32, pairs: &[f64]) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| {
         engine.landed_shares().update(pairs);
+        OK
+    })
+}
+
+/// Sets where all threads send: to the connections with these handles, each of which accepts
+/// transactions of so many bytes, for at most `ttl_ms`. Returns OK, NOT_STARTED, or NO_ROOM for
+/// lists of different lengths or with more than 16.
+#[napi]
+pub fn targets_set(engine: u32, peers: &[u32], bytes_max: &[u32], ttl_ms: u32) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| {
+        let Some(targets) = Targets::of(peers, bytes_max, ttl_ms) else { return NO_ROOM };
+        engine.targets().set(targets);
         OK
     })
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use napi::Env;
 use napi::bindgen_prelude::Uint8ArraySlice;
 use napi_derive::napi;
 use parking_lot::Mutex;
@@ -11,19 +10,17 @@ use crate::decode::base58::SIGNATURE_TEXT_MAX;
 use crate::node::convert::{DECODERS, ENGINES, guarded};
 use crate::node::handles::Handles;
 use crate::node::limits::SUBMIT_PATHS_MAX;
-use crate::node::shared_bytes::{SharedBytes, overlap, release_shared, writable_bytes};
+use crate::node::shared_bytes::{overlap, writable_bytes};
 use crate::node::status_codes::*;
 use crate::submit::dedup::DedupCache;
 use crate::submit::fan_out::EngineRef;
 use crate::submit::main_thread::{MainThread, Submission};
 use crate::submit::path::Outcome;
 
-/// Of those that JavaScript threads use; None: closed, its memory may be gone.
+/// Of those that JavaScript threads use; None: closed.
 type SubmitPathCell = Mutex<Option<MainThread<EngineRef>>>;
 
 static SUBMIT_PATHS: Handles<SubmitPathCell> = Handles::new(SUBMIT_PATHS_MAX);
-/// Tells the memory of a path from that of an ingress thread: handles are below 2^24.
-const RETAINED_FOR_PATH: u32 = 1 << 31;
 
 /// Bytes that `submit` writes: the signature's text, and `ANSWER_NUMBERS` numbers.
 const ANSWER_BYTES: usize = SIGNATURE_TEXT_MAX + 8 * ANSWER_NUMBERS;
@@ -31,44 +28,30 @@ const ANSWER_BYTES: usize = SIGNATURE_TEXT_MAX + 8 * ANSWER_NUMBERS;
 /// of events that are unread.
 const ANSWER_NUMBERS: usize = 6;
 
-/// Opens the path with the targets in a `SharedArrayBuffer`, which it uses until
-/// `submit_path_close`. Returns its handle, above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or
-/// PANIC.
+/// Opens the path, until `submit_path_close`. Returns its handle, above 0, or SUBMIT_PATH_OPTIONS,
+/// SUBMIT_PATH_FULL or PANIC.
 #[napi]
-pub fn submit_path_open(
-    env: Env,
-    engine: u32,
-    decoder: u32,
-    #[napi(ts_arg_type = "Uint8Array")] targets: SharedBytes,
-) -> i32 {
+pub fn submit_path_open(engine: u32, decoder: u32) -> i32 {
     guarded(PANIC, || {
         let (Some(found), Some(decoder)) = (ENGINES.find(engine), DECODERS.find(decoder)) else {
             return SUBMIT_PATH_OPTIONS;
         };
-        let shared = targets.memory();
         let opened = SUBMIT_PATHS.insert(
             |_| false,
             || {
-                let path = MainThread::open((engine, found), decoder, &shared);
+                let path = MainThread::open(found, decoder);
                 path.map(|path| Arc::new(Mutex::new(Some(path)))).ok_or(())
             },
         );
-        let handle = match opened {
-            None => return SUBMIT_PATH_FULL,
-            Some(Err(())) => return SUBMIT_PATH_OPTIONS,
-            Some(Ok(handle)) => handle,
-        };
-        targets.retain(handle | RETAINED_FOR_PATH);
-        // The memory is released with the Node thread that lent it.
-        if env.add_env_cleanup_hook(handle, |handle| _ = submit_path_close(handle)).is_err() {
-            submit_path_close(handle);
-            return SUBMIT_PATH_OPTIONS;
+        match opened {
+            None => SUBMIT_PATH_FULL,
+            Some(Err(())) => SUBMIT_PATH_OPTIONS,
+            Some(Ok(handle)) => i32::try_from(handle).unwrap_or(SUBMIT_PATH_FULL),
         }
-        i32::try_from(handle).unwrap_or(SUBMIT_PATH_FULL)
     })
 }
 
-/// Closes a path and releases its memory. Returns OK, NO_SUBMIT_PATH or PANIC.
+/// Closes a path. Returns OK, NO_SUBMIT_PATH or PANIC.
 #[napi]
 pub fn submit_path_close(path: u32) -> i32 {
     guarded(PANIC, || {
@@ -76,7 +59,6 @@ pub fn submit_path_close(path: u32) -> i32 {
         // Waits for a call in progress.
         drop(cell.lock().take());
         SUBMIT_PATHS.remove(path);
-        release_shared(path | RETAINED_FOR_PATH);
         OK
     })
 }

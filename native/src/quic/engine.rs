@@ -33,6 +33,7 @@ use crate::quic::limits::{
 use crate::quic::peer::{IoQueues, Peer};
 use crate::quic::peer_table::PeerTable;
 use crate::quic::send_result::{SendResult, SendStatus};
+use crate::quic::targets::{TargetTable, Targets};
 use crate::quic::tls::{Transport, client_config};
 use crate::sync::clock::{Clock, NS_PER_MS, duration_ns};
 use crate::sync::mutex_queue::MutexQueue;
@@ -127,6 +128,7 @@ pub struct Engine {
     client: RwLock<ClientConfig>,
     options: Options,
     sends: AtomicU64,
+    targets: Arc<TargetTable>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -184,6 +186,7 @@ impl Engine {
             client: RwLock::new(client),
             options,
             sends: AtomicU64::new(0),
+            targets: Arc::default(),
             thread: Mutex::new(Some(thread)),
         }))
     }
@@ -335,6 +338,12 @@ impl Engine {
         true
     }
 
+    /// Where the threads of this engine send; nowhere before they are set, and after `stop`.
+    #[must_use]
+    pub fn targets(&self) -> &Arc<TargetTable> {
+        &self.targets
+    }
+
     /// The engine's counters in the order of `COUNTERS`.
     #[must_use]
     pub fn counters(&self) -> [u64; COUNTERS.len()] {
@@ -366,6 +375,7 @@ impl Engine {
         if self.engine_state.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.targets.set(Targets::default());
         let close_timeout_ns = duration_ns(close_timeout.min(STOP_CLOSE_TIMEOUT_MAX));
         let by_ns = self.engine_state.clock.now_ns().saturating_add(close_timeout_ns);
         for peer in self.peer_table.all() {

@@ -2,6 +2,8 @@
 //! protocol state and `transmit` sends deliveries, both for the holder of the drive token), the I/O
 //! thread (`endpoint`), and the ring (`event_ring`) that carries each `event` to JavaScript.
 //!
+//! `targets` are the connections to which all threads send.
+//!
 //! `peer` shares `peer_core` and `connection_stats` with other threads; `peer_table` finds it by
 //! its handle. What waits for a leader is in a `priority_queue`, ordered by `landed_shares`, and
 //! goes as its grant and the `stream_window` allow. `in_flight`, `packing` and `gso_batch` serve
@@ -30,6 +32,7 @@ pub mod peer_table;
 mod priority_queue;
 pub mod send_result;
 pub mod stream_window;
+pub mod targets;
 mod timer;
 pub mod tls;
 pub mod transmit;

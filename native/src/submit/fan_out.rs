@@ -1,5 +1,4 @@
-//! Hot path: sends a thread's transactions to the leaders of the target table that the sender
-//! publishes. A leader gets no transaction that is larger than it accepts. What a leader cannot
+//! Hot path: sends a thread's transactions to the targets that the sender sets. A leader gets no transaction that is larger than it accepts. What a leader cannot
 //! take now waits in the engine, highest rank first, as do the sender's deliveries. Deliveries that
 //! the engine does not accept, for example to a leader without a connection, are the sender's task,
 //! which finds them in the record.
@@ -27,7 +26,7 @@ use crate::quic::engine::Engine;
 use crate::quic::landed_shares::Offer;
 use crate::quic::peer;
 use crate::quic::send_result::SendStatus;
-use crate::submit::target_table::{SharedTargetTable, TARGETS_MAX, Targets};
+use crate::quic::targets::{TARGETS_MAX, TargetTable};
 use crate::sync::clock::monotonic_ns;
 
 /// Transactions without a pause after which the next ones are corked.
@@ -96,8 +95,6 @@ pub struct Transaction<'a> {
 
 /// The engine that sends transactions. No call panics.
 pub trait EngineHandle {
-    /// The handle by which the sender knows the engine.
-    fn engine(&self) -> u32;
     /// As `Engine::send`.
     fn send(&self, transaction: &Transaction<'_>) -> SendStatus;
     /// As `Engine::cork`: this thread keeps the deliveries until `uncork`.
@@ -113,32 +110,17 @@ pub trait EngineHandle {
 }
 
 /// The engine itself. A panic in it loses what it was about to send, as in the N-API exports.
-pub struct EngineRef {
-    handle: u32,
-    engine: Arc<Engine>,
-}
-
-impl EngineRef {
-    /// The engine with this handle.
-    #[must_use]
-    pub fn new(handle: u32, engine: Arc<Engine>) -> Self {
-        Self { handle, engine }
-    }
-}
+pub struct EngineRef(pub Arc<Engine>);
 
 impl EngineHandle for EngineRef {
-    fn engine(&self) -> u32 {
-        self.handle
-    }
-
     fn send(&self, transaction: &Transaction<'_>) -> SendStatus {
         let &Transaction { deliveries, bytes, tx, ttl_ms, offer } = transaction;
-        guarded(|| self.engine.send(deliveries, bytes, tx, ttl_ms, offer))
+        guarded(|| self.0.send(deliveries, bytes, tx, ttl_ms, offer))
     }
 
     fn cork(&self, transaction: &Transaction<'_>) -> SendStatus {
         let &Transaction { deliveries, bytes, tx, ttl_ms, offer } = transaction;
-        guarded(|| self.engine.cork(deliveries, bytes, tx, ttl_ms, offer))
+        guarded(|| self.0.cork(deliveries, bytes, tx, ttl_ms, offer))
     }
 
     fn uncork(&self) {
@@ -146,11 +128,11 @@ impl EngineHandle for EngineRef {
     }
 
     fn note_record(&self, is_urgent: bool, now_ns: u64) {
-        guarded(|| self.engine.note_record(is_urgent, now_ns));
+        guarded(|| self.0.note_record(is_urgent, now_ns));
     }
 
     fn wake_if_urgent(&self) {
-        guarded(|| self.engine.wake_if_urgent());
+        guarded(|| self.0.wake_if_urgent());
     }
 
     fn now_ns(&self) -> u64 {
@@ -166,7 +148,7 @@ fn guarded<T: Default>(act: impl FnOnce() -> T) -> T {
 /// Sends the transactions of one thread. All calls are made on one thread, because the
 /// engine keeps corked deliveries per thread.
 pub struct FanOut<E> {
-    targets: SharedTargetTable,
+    targets: Arc<TargetTable>,
     engine_handle: E,
     /// The first number of this thread's range, and those used so far. The engine uses a number to
     /// recognize whether a connection's last delivery was of this transaction, so no other thread
@@ -184,8 +166,8 @@ pub struct FanOut<E> {
 impl<E: EngineHandle> FanOut<E> {
     /// One that sent nothing yet.
     #[must_use]
-    pub fn new(targets: SharedTargetTable, engine_handle: E) -> Self {
-        let range = 1 + targets.thread_number().wrapping_sub(1) % RANGES;
+    pub fn new(targets: Arc<TargetTable>, engine_handle: E) -> Self {
+        let range = 1 + targets.register_thread().wrapping_sub(1) % RANGES;
         Self {
             targets,
             engine_handle,
@@ -217,10 +199,9 @@ impl<E: EngineHandle> FanOut<E> {
         publish: impl FnOnce(&FanOutResult) -> bool,
     ) -> FanOutOutcome {
         let targets = self.targets.latest();
-        let &Targets { engine, ttl_ms, .. } = targets;
+        let ttl_ms = targets.ttl_ms;
         let (count, peers) = targets.accepting(bytes.len());
-        // The sender may have started another engine.
-        if engine != self.engine_handle.engine() || bytes.is_empty() || count == 0 {
+        if bytes.is_empty() || count == 0 {
             return FanOutOutcome::NoLeader;
         }
         let number = self.next_number();

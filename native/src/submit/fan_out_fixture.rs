@@ -2,13 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{
     BURST_MIN, EngineHandle, FanOut, FanOutOutcome, FanOutResult, Offer, SendStatus, Transaction,
 };
-use crate::submit::target_table::tests::Publisher;
-use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
-use crate::sync::shared_memory::Memory;
+use crate::quic::targets::TargetTable;
 
 pub(super) const BYTES: &[u8] = &[1, 2, 3];
 pub(super) const OFFER: Offer = Offer { account: 8, lamports: 5_000.0 };
@@ -59,10 +58,6 @@ impl FakeEngine {
 }
 
 impl EngineHandle for FakeEngine {
-    fn engine(&self) -> u32 {
-        3
-    }
-
     fn send(&self, transaction: &Transaction<'_>) -> SendStatus {
         assert!(!transaction.bytes.is_empty());
         self.note(Call::Send, transaction)
@@ -95,8 +90,7 @@ impl EngineHandle for FakeEngine {
 
 /// A `FanOut` whose table has some leaders.
 pub(super) struct Fixture {
-    pub(super) memory: Memory,
-    pub(super) publisher: Publisher,
+    pub(super) targets: Arc<TargetTable>,
     pub(super) fake: Rc<Fake>,
     pub(super) fan_out: FanOut<FakeEngine>,
     pub(super) sent: FanOutResult,
@@ -104,9 +98,8 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new(count: u32, pause_ns: u64) -> Self {
-        let memory = Memory::fresh(TARGET_TABLE_BYTES);
-        let publisher = Publisher::new(&memory);
-        publisher.publish(&targets_of(count), 800, 1232);
+        let targets = Arc::new(TargetTable::default());
+        targets.publish(&targets_of(count), 800, 1232);
         let fake = Rc::new(Fake {
             now_ns: Cell::new(1_000_000_000),
             status: Cell::new(0b11),
@@ -117,8 +110,8 @@ impl Fixture {
             given: RefCell::default(),
             noted: RefCell::default(),
         });
-        let fan_out = fan_out_on(&memory, &fake, pause_ns);
-        Self { memory, publisher, fake, fan_out, sent: FanOutResult::default() }
+        let fan_out = fan_out_on(&targets, &fake, pause_ns);
+        Self { targets, fake, fan_out, sent: FanOutResult::default() }
     }
 
     /// Always has pauses; with two leaders.
@@ -188,11 +181,12 @@ pub(super) fn targets_of(count: u32) -> Vec<u32> {
     (0..count).map(|index| 70 + index).collect()
 }
 
-pub(super) fn fan_out_on(memory: &Memory, fake: &Rc<Fake>, pause_ns: u64) -> FanOut<FakeEngine> {
-    FanOut::new(
-        SharedTargetTable::open(memory).unwrap(),
-        FakeEngine { fake: fake.clone(), pause_ns },
-    )
+pub(super) fn fan_out_on(
+    targets: &Arc<TargetTable>,
+    fake: &Rc<Fake>,
+    pause_ns: u64,
+) -> FanOut<FakeEngine> {
+    FanOut::new(targets.clone(), FakeEngine { fake: fake.clone(), pause_ns })
 }
 
 pub(super) fn times(call: Call, count: u32) -> Vec<Call> {

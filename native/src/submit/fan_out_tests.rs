@@ -1,7 +1,6 @@
 //! What a thread sends and what it leaves to the sender, and what it reports.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ fn transaction_is_sent_to_all_targets_in_one_call() {
 #[test]
 fn transaction_numbers_are_unique_across_threads() {
     let mut fixture = Fixture::calm();
-    let mut other = fan_out_on(&fixture.memory, &fixture.fake, NS_PER_MS);
+    let mut other = fan_out_on(&fixture.targets, &fixture.fake, NS_PER_MS);
     for _ in 0..2 {
         assert!(fixture.send());
         assert_eq!(other.send(BYTES, OFFER, &mut fixture.sent, |_| true), FanOutOutcome::Sent);
@@ -38,9 +37,9 @@ fn transaction_numbers_are_unique_across_threads() {
     let range = u64::from(NUMBERS);
     assert_eq!(numbers, [range + 1, 2 * range + 1, range + 2, 2 * range + 2]);
     // They have 31 bits, however many ingress threads there were.
-    fixture.publisher.words[1].store(126, SeqCst);
+    fixture.targets.set_threads(126);
     for number in [127 * range + 1, range + 1] {
-        let mut other = fan_out_on(&fixture.memory, &fixture.fake, 0);
+        let mut other = fan_out_on(&fixture.targets, &fixture.fake, 0);
         assert_eq!(other.send(BYTES, OFFER, &mut fixture.sent, |_| true), FanOutOutcome::Sent);
         assert_eq!(fixture.fake.given.take()[0].1, number);
     }
@@ -83,7 +82,7 @@ fn oversized_or_empty_transaction_is_not_sent() {
 #[test]
 fn transaction_is_sent_to_those_leaders_that_accept_its_size() {
     let mut fixture = Fixture::calm();
-    fixture.publisher.publish_each(&[70, 71, 72], 800, &[1232, 4096, 1500]);
+    fixture.targets.publish_each(&[70, 71, 72], 800, &[1232, 4096, 1500]);
     let outcome = fixture.fan_out.send(&[0; 1400], OFFER, &mut fixture.sent, |_| true);
     assert_eq!((outcome, fixture.sent.count), (FanOutOutcome::Sent, 2));
     assert_eq!(fixture.sent.peers[..2], [71, 72]);
@@ -92,72 +91,26 @@ fn transaction_is_sent_to_those_leaders_that_accept_its_size() {
 }
 
 #[test]
-fn empty_table_sends_nothing() {
+fn without_targets_nothing_is_sent() {
     let mut fixture = Fixture::new(0, 0);
     assert_eq!((fixture.outcome(), fixture.fake.calls.take()), (FanOutOutcome::NoLeader, vec![]));
 }
 
 #[test]
-fn new_table_is_used_immediately() {
+fn new_targets_are_used_immediately() {
     let mut fixture = Fixture::calm();
     assert!(fixture.send());
-    fixture.publisher.publish(&[99], 700, 1232);
+    fixture.targets.publish(&[99], 700, 1232);
     assert!(fixture.send());
     assert_eq!((fixture.sent.peers[0], fixture.sent.count), (99, 1));
     assert_eq!(fixture.fake.given.take()[1].0, [99, NUMBERS + 2]);
-}
-
-#[test]
-fn while_a_table_is_written_the_one_before_is_used() {
-    let mut fixture = Fixture::calm();
-    fixture.publisher.words[0].fetch_add(1, SeqCst);
-    assert_eq!(fixture.outcome(), FanOutOutcome::NoLeader);
-    fixture.publisher.words[0].fetch_add(1, SeqCst);
-    assert!(fixture.send());
-    fixture.publisher.words[0].fetch_add(1, SeqCst);
-    fixture.publisher.words[5].store(99, SeqCst);
-    assert!(fixture.send());
-    assert_eq!((fixture.sent.peers[0], fixture.sent.count), (70, 2));
-}
-
-#[test]
-fn table_of_another_engine_sends_nothing() {
-    let mut fixture = Fixture::calm();
-    for engine in [0, 4] {
-        fixture.publisher.engine = engine;
-        fixture.publisher.publish(&targets_of(2), 800, 1232);
-        assert!(!fixture.send());
-    }
-    assert_eq!(fixture.fake.calls.take(), []);
-    fixture.publisher.engine = 3;
-    fixture.publisher.publish(&targets_of(2), 800, 1232);
-    assert!(fixture.send());
-}
-
-#[test]
-fn inconsistent_table_sends_to_what_it_names() {
-    let mut fixture = Fixture::calm();
-    let mut rng: u32 = 1;
-    for _ in 0..2_000 {
-        for word in &fixture.publisher.words[1..] {
-            rng = rng.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            word.store(if rng >> 31 == 0 { rng >> 8 } else { rng >> 28 }, SeqCst);
-        }
-        fixture.publisher.words[2].store(3, SeqCst);
-        fixture.publisher.words[0].fetch_add(2, SeqCst);
-        if fixture.send() {
-            assert!((1..=16).contains(&fixture.sent.count));
-            assert_eq!(fixture.fake.given.take()[0].0.len(), 2 * fixture.sent.count);
-        }
-        fixture.end_turn();
-    }
 }
 
 /// Only one of the leaders accepts large transactions, and its connection has ended.
 #[test]
 fn leader_that_ended_keeps_no_other_transaction_from_the_others() {
     let mut fixture = Fixture::calm();
-    fixture.publisher.publish_each(&[70, 71], 800, &[4096, 1232]);
+    fixture.targets.publish_each(&[70, 71], 800, &[4096, 1232]);
     fixture.fake.status.set(0);
     let outcome = fixture.fan_out.send(&[0; 2000], OFFER, &mut fixture.sent, |_| true);
     assert_eq!(outcome, FanOutOutcome::NoLeader);
@@ -182,7 +135,7 @@ fn transaction_is_published_before_the_engine_gets_it_and_only_where_it_is_sent(
     assert_eq!(fixture.fake.calls.take(), [Call::Send]);
     let expected = [1, 2].map(|number| (NUMBERS + number, 2, 0b11 << 16, 70));
     assert_eq!(published, expected);
-    fixture.publisher.publish(&[], 800, 1232);
+    fixture.targets.publish(&[], 800, 1232);
     let sent = fixture.fan_out.send(BYTES, OFFER, &mut fixture.sent, |_| panic!("it is empty"));
     assert_eq!(sent, FanOutOutcome::NoLeader);
 }
@@ -240,10 +193,10 @@ fn engine_ref_sends_and_corks() {
     let engine = Engine::start(options, Box::new(|| {})).unwrap();
     let id = engine.peer_open(leader.local_addr().unwrap()).unwrap();
     let peer = engine.peer(id).unwrap();
-    let engine_handle = EngineRef::new(5, engine.clone());
+    let engine_handle = EngineRef(engine.clone());
     // The leader never responds, so all deliveries are queued.
     let status = engine_handle.send(&transaction(&[id, 1], BYTES));
-    assert_eq!((engine_handle.engine(), status.bits()), (5, 1 << 16));
+    assert_eq!(status.bits(), 1 << 16);
     let status = engine_handle.cork(&transaction(&[id, 2], BYTES));
     assert_eq!((status.bits(), peer.queued()), (1 << 16, 1));
     engine_handle.uncork();
@@ -259,7 +212,7 @@ fn engine_wakes_the_sender_for_a_record_in_time_and_for_an_urgent_one_or_many_at
     let (sender, woken) = channel();
     let waker = Box::new(move || sender.send(()).unwrap_or_default());
     let engine = Engine::start(Options { binds, ..Options::default() }, waker).unwrap();
-    let engine_handle = EngineRef::new(5, engine.clone());
+    let engine_handle = EngineRef(engine.clone());
     // The sender reads, and may be woken again.
     let read = || {
         let mut out = vec![0.0; (1 + UNITS_PER_WAKE) * RECORD_FIELDS];

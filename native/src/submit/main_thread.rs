@@ -15,7 +15,6 @@ use crate::submit::dedup::{DedupCache, Sizes};
 use crate::submit::fan_out::{EngineHandle, EngineRef, FanOut, FanOutResult};
 use crate::submit::path::{Outcome, RequestMeta, SubmitPath};
 use crate::submit::records::{Records, Submitter};
-use crate::submit::target_table::SharedTargetTable;
 use crate::submit::thread_status::ThreadStatus;
 use crate::sync::shared_memory::Memory;
 
@@ -40,13 +39,9 @@ pub struct MainThread<E> {
 }
 
 impl MainThread<EngineRef> {
-    /// With these targets, and an empty dedup cache. None if the memory has another size.
+    /// With an empty dedup cache. None if there is no memory for the counters.
     #[must_use]
-    pub fn open(
-        (handle, engine): (u32, Arc<Engine>),
-        decoder: Arc<Decoder>,
-        targets: &Memory,
-    ) -> Option<Self> {
+    pub fn open(engine: Arc<Engine>, decoder: Arc<Decoder>) -> Option<Self> {
         let path = SubmitPath {
             // Keys are checked before, and the HTTP server counts requests.
             keys: Arc::default(),
@@ -55,9 +50,7 @@ impl MainThread<EngineRef> {
             dedup: Arc::new(DedupCache::new(Sizes::default())),
             decoder,
             records: Records::new(engine.events().clone()),
-            // Last, because it registers the thread in the target table.
-            fan_out: FanOut::new(SharedTargetTable::open(targets)?, EngineRef::new(handle, engine))
-                .without_corking(),
+            fan_out: FanOut::new(engine.targets().clone(), EngineRef(engine)).without_corking(),
         };
         Some(Self::new(path))
     }

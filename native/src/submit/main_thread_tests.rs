@@ -75,12 +75,12 @@ fn refusal_is_answered_and_not_recorded() {
     let mut fixture = Fixture::usual();
     let mut main = main_thread(&mut fixture);
     assert_eq!(text_of(main.submit(&transaction(1, 999), &SUBMISSION)), "tip_too_low");
-    fixture.publisher.publish(&[], 0, 0);
+    fixture.targets.publish(&[], 0, 0);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "no leader");
-    fixture.publisher.publish(&[70], 800, 100);
+    fixture.targets.publish(&[70], 800, 100);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "no leader");
     assert_eq!((fixture.given(), fixture.depth()), (0, 0));
-    fixture.publisher.publish(&[70, 71], 800, 4096);
+    fixture.targets.publish(&[70, 71], 800, 4096);
     fixture.is_full.set(true);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "leaders full");
     assert_eq!((fixture.state(0), fixture.depth()), (VOID, 1));

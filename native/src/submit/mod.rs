@@ -13,9 +13,9 @@
 //! main thread's server accepts pass through the same path, by one call (`main_thread`). All
 //! of them write what they did (`records`) to the events of the engine, which the main thread reads.
 //! All ingress threads and the main thread use one table of keys (`key_table`), one state of each
-//! rate limit (`limit_registry`) and one dedup cache (`dedup`). They share memory with TypeScript
-//! (`sync::shared_memory`): the targets (`target_table`) and counters (`counters`). The layouts are
-//! those of the files in `src/` that each module names.
+//! rate limit (`limit_registry`), one dedup cache (`dedup`) and the engine's targets
+//! (`quic::targets`). They share memory with TypeScript (`sync::shared_memory`) for their `counters`
+//! alone.
 
 pub mod counters;
 pub mod dedup;
@@ -31,6 +31,5 @@ pub mod rate_limit;
 pub mod records;
 pub mod requests;
 pub mod streams;
-pub mod target_table;
 pub mod thread;
 pub mod thread_status;

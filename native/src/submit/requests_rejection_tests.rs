@@ -230,7 +230,7 @@ fn rejection_is_answered_without_a_record_while_half_of_the_ring_is_unread() {
 #[test]
 fn transaction_is_refused_while_no_leader_is_connected() {
     let mut fixture = Fixture::new(9.0);
-    fixture.publisher.publish(&[], 0, 0);
+    fixture.targets.publish(&[], 0, 0);
     assert_eq!(fixture.post(&good(1)), Handled::Answered);
     assert!(fixture.response().contains("\"reason\":\"no_leader\""));
     let text = base64(&good(1));

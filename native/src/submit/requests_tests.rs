@@ -15,6 +15,7 @@ use crate::quic::event_ring::EventRing;
 use crate::quic::landed_shares::Offer;
 use crate::quic::limits::SUBMISSION_UNITS_MAX;
 use crate::quic::send_result::SendStatus;
+use crate::quic::targets::TargetTable;
 use crate::submit::counters::{COUNTERS_BYTES, Counters};
 use crate::submit::dedup::{DedupCache, Reservation, Sizes};
 use crate::submit::fan_out::{FanOut, Transaction};
@@ -22,8 +23,6 @@ use crate::submit::key_table::tests::{ACCOUNT_NUMBER, table_of, terms};
 use crate::submit::key_table::{Digest, KeyTerms, PolicyTerms};
 use crate::submit::rate_limit::Rate;
 use crate::submit::records::Records;
-use crate::submit::target_table::tests::Publisher;
-use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
 use crate::submit::thread_status::ThreadStatus;
 use crate::sync::entry_ring::tests::{DONE, VOID};
 use crate::sync::shared_memory::Memory;
@@ -53,10 +52,6 @@ struct FakeEngine {
 }
 
 impl EngineHandle for FakeEngine {
-    fn engine(&self) -> u32 {
-        3
-    }
-
     fn send(&self, transaction: &Transaction<'_>) -> SendStatus {
         assert!(!self.is_broken.get(), "a bug in the engine");
         self.given.borrow_mut().push(transaction.bytes.to_vec());
@@ -90,7 +85,7 @@ impl EngineHandle for FakeEngine {
 
 struct Fixture {
     handler: SubmitHandler<FakeEngine>,
-    publisher: Publisher,
+    targets: Arc<TargetTable>,
     /// The dedup cache, as another thread uses it.
     other: Arc<DedupCache>,
     events: Arc<EventRing>,
@@ -117,11 +112,11 @@ impl Fixture {
     fn with(burst: f64, policy: Option<PolicyTerms>) -> Self {
         let rate = Rate { rate_per_second: 1.0, burst };
         let keys = table_of(rate, false, &[KeyTerms { policy, ..terms(TOKEN, "acme") }]);
-        let [counters, targets] = [COUNTERS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
+        let counters = Memory::fresh(COUNTERS_BYTES);
         let events = Arc::new(EventRing::new(Box::new(|| {})));
         let dedup = Arc::new(DedupCache::new(SIZES));
-        let publisher = Publisher::new(&targets);
-        publisher.publish(&[70, 71], 800, 4096);
+        let targets = Arc::new(TargetTable::default());
+        targets.publish(&[70, 71], 800, 4096);
         let wakes = Arc::new(AtomicUsize::new(0));
         let counted = wakes.clone();
         let status = Arc::new(ThreadStatus::new(Box::new(move || {
@@ -143,7 +138,7 @@ impl Fixture {
             keys: Arc::new(keys),
             dedup: dedup.clone(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
-            fan_out: FanOut::new(SharedTargetTable::open(&targets).unwrap(), engine_handle),
+            fan_out: FanOut::new(targets.clone(), engine_handle),
             records: Records::new(events.clone()),
             counters: Counters::open(&counters).unwrap(),
             status: status.clone(),
@@ -151,7 +146,7 @@ impl Fixture {
         let handler = SubmitHandler::new(path, 75_000_000_000);
         Self {
             handler,
-            publisher,
+            targets,
             other: dedup,
             events,
             given,

@@ -100,7 +100,7 @@ fn invalid_transaction_is_refused_with_the_reason_of_http() {
 #[test]
 fn nothing_is_left_to_the_main_thread() {
     let mut fixture = fixture_with(9.0, None);
-    fixture.publisher.publish(&[], 0, 0);
+    fixture.targets.publish(&[], 0, 0);
     fixture.stream(&good(1));
     assert_eq!(fixture.rejections(Reason::NoLeader), 1.0);
     assert_eq!(fixture.rejection(0), (3.0, Reason::NoLeader as usize as f64));
@@ -108,7 +108,7 @@ fn nothing_is_left_to_the_main_thread() {
     assert_eq!(fixture.field(0, VALIDATION), VALID);
     assert_eq!(fixture.counter(Counter::Proxied), 0.0);
     // It was no duplicate of itself.
-    fixture.publisher.publish(&[70, 71], 800, 4096);
+    fixture.targets.publish(&[70, 71], 800, 4096);
     fixture.stream(&good(1));
     assert_eq!(fixture.given(), 1);
 }
@@ -207,7 +207,7 @@ fn decision_has_the_code_of_the_reason_and_the_signature() {
     let undecodable = Decision { code: 0x109, signature: None, is_repeated: false };
     assert_eq!(fixture.stream(b""), undecodable);
     assert_eq!(fixture.stream(b"no transaction"), undecodable);
-    fixture.publisher.publish(&[], 0, 0);
+    fixture.targets.publish(&[], 0, 0);
     assert_eq!(fixture.stream(&good(2)).code, 0x10c);
     let limited = fixture.stream(&good(3));
     assert_eq!((limited.code, limited.signature), (0x102, signature(&good(3))));

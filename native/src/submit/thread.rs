@@ -21,7 +21,6 @@ use crate::submit::key_table::KeyTable;
 use crate::submit::path::SubmitPath;
 use crate::submit::records::Records;
 use crate::submit::requests::SubmitHandler;
-use crate::submit::target_table::SharedTargetTable;
 use crate::submit::thread_status::{ThreadState, ThreadStatus};
 use crate::sync::shared_memory::Memory;
 use crate::sync::thread_priority::{set_realtime, shorten_slice};
@@ -30,8 +29,6 @@ use crate::sync::thread_priority::{set_realtime, shorten_slice};
 pub struct Shared {
     /// For `counters`.
     pub counters: Memory,
-    /// For `target_table`.
-    pub targets: Memory,
     /// That of the main thread.
     pub dedup: Arc<DedupCache>,
 }
@@ -40,8 +37,8 @@ pub struct Shared {
 pub struct Options {
     /// Its connection limits, and the upstream server.
     pub event_loop: event_loop::Options,
-    /// The engine, with the handle that the target table names.
-    pub engine: (u32, Arc<Engine>),
+    /// The engine.
+    pub engine: Arc<Engine>,
     /// Validates transactions.
     pub decoder: Arc<Decoder>,
     /// Every key.
@@ -131,7 +128,7 @@ fn handler_of(
     shared: &Shared,
     status: Arc<ThreadStatus>,
 ) -> Option<SubmitHandler<EngineRef>> {
-    let (handle, engine) = options.engine.clone();
+    let engine = options.engine.clone();
     let path = SubmitPath {
         keys: options.keys.clone(),
         dedup: shared.dedup.clone(),
@@ -139,11 +136,7 @@ fn handler_of(
         records: Records::new(engine.events().clone()),
         counters: Counters::open(&shared.counters)?,
         status,
-        // Last, because it registers the thread in the target table.
-        fan_out: FanOut::new(
-            SharedTargetTable::open(&shared.targets)?,
-            EngineRef::new(handle, engine),
-        ),
+        fan_out: FanOut::new(engine.targets().clone(), EngineRef(engine)),
     };
     Some(SubmitHandler::new(path, options.event_loop.idle_timeout_ns))
 }
@@ -158,13 +151,12 @@ mod tests {
     use crate::quic::engine;
     use crate::submit::counters::COUNTERS_BYTES;
     use crate::submit::dedup::Sizes;
-    use crate::submit::target_table::TARGET_TABLE_BYTES;
 
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
-        let [counters, targets] = [COUNTERS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
-        Shared { counters, targets, dedup: Arc::new(DedupCache::new(Sizes::default())) }
+        let counters = Memory::fresh(COUNTERS_BYTES);
+        Shared { counters, dedup: Arc::new(DedupCache::new(Sizes::default())) }
     }
 
     fn options() -> Options {
@@ -183,7 +175,7 @@ mod tests {
         };
         let decoder = Arc::new(Decoder::new(&[1; 32], 0.0, true, 1).unwrap());
         let keys = Arc::default();
-        Options { event_loop, engine: (1, engine), decoder, keys, is_realtime: false }
+        Options { event_loop, engine, decoder, keys, is_realtime: false }
     }
 
     #[test]
@@ -205,15 +197,8 @@ mod tests {
 
     #[test]
     fn memory_of_another_size_prevents_the_start() {
-        let whole = shared();
-        let none = || Memory::fresh(8);
-        for index in 0..2 {
-            let mut parts = [&whole.counters, &whole.targets].map(Clone::clone);
-            parts[index] = none();
-            let [counters, targets] = parts;
-            let shared = Shared { counters, targets, dedup: whole.dedup.clone() };
-            let started = IngressThread::start(options(), &shared, Box::new(|| {}));
-            assert_eq!(started.err(), Some(StartError::Memory));
-        }
+        let shared = Shared { counters: Memory::fresh(8), ..shared() };
+        let started = IngressThread::start(options(), &shared, Box::new(|| {}));
+        assert_eq!(started.err(), Some(StartError::Memory));
     }
 }

@@ -7,10 +7,10 @@
 import { SHARED_TARGETS_MAX } from "../../core/limits.ts";
 import type { Leader } from "../leader.ts";
 import type { LeaderConnection } from "../leader-connection.ts";
-import type { SharedTargetTable } from "./shared-target-table.ts";
+import type { TargetTable } from "./target-table.ts";
 
 export class TargetPublisher {
-  readonly #shared: SharedTargetTable;
+  readonly #table: TargetTable;
   readonly #leaders: { readonly sendTargets: readonly Leader[] };
   readonly #deliveryTtlMs: number;
   // As last published.
@@ -21,11 +21,11 @@ export class TargetPublisher {
   readonly #bytesMax: number[] = [];
 
   constructor(
-    shared: SharedTargetTable,
+    table: TargetTable,
     leaders: { readonly sendTargets: readonly Leader[] },
     deliveryTtlMs: number,
   ) {
-    this.#shared = shared;
+    this.#table = table;
     this.#leaders = leaders;
     this.#deliveryTtlMs = deliveryTtlMs;
   }
@@ -37,7 +37,7 @@ export class TargetPublisher {
   }
 
   #isStale(sendTargets: readonly Leader[]): boolean {
-    if (sendTargets !== this.#sendTargets || this.#shared.engine !== this.#engine) return true;
+    if (sendTargets !== this.#sendTargets || this.#table.engine !== this.#engine) return true;
     for (let index = 0; index < sendTargets.length; index += 1) {
       const leader = sendTargets[index];
       if (leader === undefined) continue;
@@ -48,7 +48,7 @@ export class TargetPublisher {
   }
 
   #publish(sendTargets: readonly Leader[]): void {
-    const { engine } = this.#shared;
+    const { engine } = this.#table;
     this.#engine = engine;
     this.#sendTargets = sendTargets;
     this.#connections.length = 0;
@@ -61,11 +61,11 @@ export class TargetPublisher {
       this.#connections.push(liveConnection);
       this.#bytesMax.push(bytesMax);
       const peer = liveConnection?.engineConnection?.peer ?? 0;
-      if (peer === 0 || engine === 0 || peers.length === SHARED_TARGETS_MAX) continue;
+      if (peer === 0 || peers.length === SHARED_TARGETS_MAX) continue;
       peers.push(peer);
       sizes.push(bytesMax);
     }
-    this.#shared.publish(peers, this.#deliveryTtlMs, sizes);
+    this.#table.set(peers, sizes, this.#deliveryTtlMs);
   }
 }
 

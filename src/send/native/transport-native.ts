@@ -41,7 +41,7 @@ import {
 import { ACKED, DROPPED, type Losses, ON_WIRE, STOPPED, type Transport } from "../transport.ts";
 import { accountNumber } from "./account-number.ts";
 import { NativeConnection } from "./native-connection.ts";
-import type { SharedTargetTable } from "./shared-target-table.ts";
+import type { TargetTable } from "./target-table.ts";
 
 export interface NativeTransportOptions {
   /** Local "ip:port" addresses to send from, port 0 for any. */
@@ -68,7 +68,7 @@ export interface NativeTransportDeps {
 
 export interface NativeShared {
   /** Through which the path of a transaction knows the connections. */
-  readonly targetTable: SharedTargetTable;
+  readonly targetTable: TargetTable;
   readonly submissions: SubmissionSink;
 }
 
@@ -253,7 +253,7 @@ export function createNativeTransport(
       if (answer <= 0) throw new Error(startFault(answer));
       handle = answer;
       source = answer;
-      targetTable?.useEngine(handle);
+      if (targetTable !== null) targetTable.engine = handle;
     },
     useLandedShares(changed) {
       const pairs = new Float64Array(2 * changed.size);
@@ -282,7 +282,7 @@ export function createNativeTransport(
       const lost = losses();
       handle = 0;
       // A thread that sends at this moment is rejected by the engine.
-      targetTable?.useEngine(0);
+      if (targetTable !== null) targetTable.engine = 0;
       native.engineStop(engine, STOP_TIMEOUT_MS);
       // The sender has ended them.
       connections.clear();

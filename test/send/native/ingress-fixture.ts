@@ -3,14 +3,12 @@
  */
 
 import { newSendRecord } from "../../../src/send/native/send-record.ts";
-import {
-  SHARED_TARGET_TABLE_BYTES,
-  SharedTargetTable,
-} from "../../../src/send/native/shared-target-table.ts";
+import { TargetTable } from "../../../src/send/native/target-table.ts";
 import type { SenderOptions } from "../../../src/send/sender.ts";
 import type { FakeConnection } from "../../support/fake-transport.ts";
 import { createIngressSender } from "../../support/ingress-sender.ts";
 import { packetOf } from "../../support/packets.ts";
+import { TestTargets } from "../../support/target-table.ts";
 import { planOf, startFixture } from "../fixture.ts";
 
 export const [A, B, C] = ["10.0.0.1:8009", "10.0.0.2:8009", "10.0.0.3:8009"] as const;
@@ -23,15 +21,15 @@ const FIRST_ID = 1_000;
  * automatically.
  */
 export async function setUp(plan = planOf([A, B]), options: Partial<SenderOptions> = {}) {
-  const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
-  const targetTable = new SharedTargetTable(memory);
+  const targets = new TestTargets();
+  const targetTable = new TargetTable(targets);
   const fixture = await startFixture(plan, { random: () => 0, ...options }, targetTable);
   const engine = { status: 0b11, peers: [] as number[] };
   const send = (_: number, deliveries: Uint32Array): number => {
     engine.peers = [...deliveries].filter((_, index) => index % 2 === 0);
     return engine.status;
   };
-  const ingressSender = createIngressSender({ txSend: send }, memory);
+  const ingressSender = createIngressSender({ txSend: send }, targets);
   let id = FIRST_ID;
   /** Deliveries of `trySend` that are queued in the engine. */
   const held: { readonly connection: FakeConnection; readonly number: number }[] = [];
