@@ -14,6 +14,7 @@ impl TargetTable {
     }
 
     /// As if so many threads had registered.
+    #[cfg(feature = "ingress")]
     pub(crate) fn set_threads(&self, count: u32) {
         self.threads.store(count, Ordering::Relaxed);
     }
