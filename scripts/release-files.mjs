@@ -52,12 +52,12 @@ export function nativeManifest({ version, license, repository, os, libc }, cpu) 
 }
 
 /**
- * A Markdown document of the tarball: a link to a file that is not in it leads to the repository, at
- * the version's tag.
+ * A Markdown document of the release: a link to a file that is not beside it leads to the repository,
+ * at the version's tag.
  *
  * @param {string} text the document's
  * @param {string} path the document's, from the root
- * @param {readonly string[]} shipped files and folders of the tarball, from the root
+ * @param {readonly string[]} shipped the files and folders beside it, from the root
  * @param {{ version: string, repository: { url: string } }} manifest package.json
  */
 export function withLinksOutside(text, path, shipped, { version, repository }) {
@@ -71,8 +71,8 @@ export function withLinksOutside(text, path, shipped, { version, repository }) {
 }
 
 /**
- * npm's SBOM of the program: named as the package, which npm names after its folder, without the
- * packages that only other systems install.
+ * npm's SBOM of the program: named as the package, which npm names after its folder, with the
+ * packages that an installation for production has on the release's systems, and no others.
  *
  * @template {{ "bom-ref": string }} Component
  * @param {{
@@ -81,12 +81,16 @@ export function withLinksOutside(text, path, shipped, { version, repository }) {
  *   dependencies: { ref: string, dependsOn: string[] }[],
  * }} sbom CycloneDX 1.5
  * @param {string} name of the package
- * @param {ReadonlySet<string>} shipped NAME@VERSION of each package that the release's systems install
+ * @param {ReadonlySet<string>} shipped NAME@VERSION of each of those packages
+ * @throws Error if npm's lacks one
  */
 export function programInSbom(sbom, name, shipped) {
   const { component } = sbom.metadata;
   const root = component["bom-ref"];
   const isShipped = (ref) => ref === root || shipped.has(ref);
+  const listed = new Set(sbom.components.map((each) => each["bom-ref"]));
+  const missing = [...shipped].filter((ref) => !listed.has(ref));
+  if (missing.length > 0) throw new Error(`npm's SBOM lacks ${missing.join(", ")}`);
   return {
     ...sbom,
     metadata: { ...sbom.metadata, component: { ...component, type: "application", name } },

@@ -129,11 +129,15 @@ function copyTarball(folder, manifest) {
   for (const path of run(root, "git", "ls-files", "-z", ...TARBALL).split("\0")) {
     if (path === "") continue;
     mkdirSync(dirname(join(folder, path)), { recursive: true });
-    cpSync(join(root, path), join(folder, path));
-    if (!path.endsWith(".md")) continue;
-    const text = readFileSync(join(root, path), "utf8");
-    writeFileSync(join(folder, path), withLinksOutside(text, path, TARBALL, manifest));
+    if (path.endsWith(".md")) writeDocument(folder, path, TARBALL, manifest);
+    else cpSync(join(root, path), join(folder, path));
   }
+}
+
+/** A document beside these other files and folders. */
+function writeDocument(folder, path, shipped, manifest) {
+  const text = readFileSync(join(root, path), "utf8");
+  writeFileSync(join(folder, path), withLinksOutside(text, path, shipped, manifest));
 }
 
 /** A staged npm package; returns the name of its file. */
@@ -182,11 +186,12 @@ function addHttpBinaries(folder) {
 }
 
 function sbom(name, manifest) {
-  const words = ["--omit=dev", "--sbom-format=cyclonedx", "--package-lock-only"];
+  // With --omit=dev npm leaves out what a development dependency needs too.
+  const words = ["--sbom-format=cyclonedx", "--package-lock-only"];
   const made = JSON.parse(run(root, "npm", "sbom", ...words));
   const machine = machineOf(JSON.stringify(manifest));
   const shipped = lockedPackages(readFileSync(join(root, "package-lock.json"), "utf8"))
-    .filter((entry) => cpus.some((cpu) => isFor(entry, { ...machine, cpu })))
+    .filter((entry) => !entry.dev && cpus.some((cpu) => isFor(entry, { ...machine, cpu })))
     .map(({ name: each, version }) => `${each}@${version}`);
   const ofNpm = programInSbom(made, manifest.name, new Set(shipped));
   const crates = cpus.flatMap((cpu) => linkedCrates(join(root, "native"), ENGINES[cpu].target));
@@ -201,7 +206,12 @@ try {
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const { version } = manifest;
   const files = [
-    pack("touchdown", mainManifest(manifest, cpus), (folder) => copyTo(folder, PROGRAM)),
+    pack("touchdown", mainManifest(manifest, cpus), (folder) => {
+      copyTo(folder, PROGRAM);
+      for (const path of PROGRAM.filter((each) => each.endsWith(".md"))) {
+        writeDocument(folder, path, PROGRAM, manifest);
+      }
+    }),
     ...cpus.map((cpu) =>
       pack(ENGINES[cpu].package, nativeManifest(manifest, cpu), (folder) => {
         copyTo(folder, LEGAL);

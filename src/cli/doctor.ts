@@ -108,6 +108,12 @@ function tlsArea({ http }: Config, clock: Io["clock"]): AreaChecks {
 function controlAreas(config: ControlConfig, { clock }: Io): readonly AreaChecks[] {
   return [
     {
+      title: "start",
+      async find() {
+        return nodeFindings(clock);
+      },
+    },
+    {
       title: "accounts and provider",
       async find() {
         const { controlFindings } = await import("./doctor/stores.ts");
@@ -122,17 +128,25 @@ async function startFindings(config: Config, clock: Io["clock"]): Promise<readon
   const { preflight } = await import("../edge/preflight.ts");
   const { problems, warnings } = await preflight(config);
   const { ok, warning, error } = findingsOf("start");
-  const ended = endedLine(process.versions.node, clock.unixMs());
-  if (problems.length + warnings.length === 0 && ended === null) {
-    return [ok("configuration", "an edge would start")];
+  const node = nodeFindings(clock);
+  if (problems.length + warnings.length === 0) {
+    return [...node, ok("configuration", "an edge would start")];
   }
   return [
-    ...(ended === null
-      ? []
-      : [warning("node", ended, "known faults of Node stay open", "install a maintained line")]),
+    ...node,
     ...problems.map((message) => error("configuration", message, "the edge does not start", null)),
-    ...warnings.map((message) => warning("configuration", message, "see there", null)),
+    ...warnings.map((message) =>
+      warning("configuration", message, "the edge serves, and warns of it at each start", null),
+    ),
   ];
+}
+
+function nodeFindings(clock: Io["clock"]): readonly Finding[] {
+  const { ok, warning } = findingsOf("start");
+  const { node } = process.versions;
+  const ended = endedLine(node, clock.unixMs());
+  if (ended === null) return [ok("node", `Node ${node} is maintained`)];
+  return [warning("node", ended, "known faults of Node stay open", "install a maintained line")];
 }
 
 async function networkFindings(config: Config, clock: Io["clock"]): Promise<readonly Finding[]> {

@@ -8,7 +8,7 @@ import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { IngressResources } from "../engine/engine.ts";
-import type { EngineChoice } from "../native/choose.ts";
+import { type EngineChoice, NATIVE_ADVICE } from "../native/choose.ts";
 import type { NativeIngress, NativeKeys } from "../native/contract.ts";
 import { EngineKeys } from "../native-ingress/engine-keys.ts";
 import {
@@ -86,7 +86,7 @@ export function ingressThreadsOf(
   if (native === null) {
     throw new SetupError(
       "http.threads: the portable engine sends from the main thread only, the native one from " +
-        "any; 0 is needed here",
+        `any: set 0, or ${NATIVE_ADVICE}`,
     );
   }
   return count;

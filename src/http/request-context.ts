@@ -294,10 +294,15 @@ export class RequestContext implements PendingRequest {
     if (this.#headOnly) {
       response.writeHeader("content-length", String(Buffer.byteLength(body)));
       this.#endWithoutBody();
-    } else if (this.#tracker.draining || !this.#tracker.keepAlive) {
+    } else if (this.#closes) {
       response.pause();
       response.end(body, true);
     } else endResponse(response, this.#tracker, body);
+  }
+
+  /** Whether the connection is closed after this response. */
+  get #closes(): boolean {
+    return this.#tracker.draining || !this.#tracker.keepAlive;
   }
 
   /**
@@ -307,6 +312,9 @@ export class RequestContext implements PendingRequest {
   #endWithoutBody(): void {
     const response = this.#response;
     if (this.#tracker.allowEmptyBody()) {
+      // The client closes: this method of the library cannot. Its second parameter only announces
+      // it, and makes it write a wrong length.
+      if (this.#closes) response.writeHeader("connection", "close");
       response.endWithoutBody();
       return;
     }

@@ -9,14 +9,15 @@ export type EngineChoice =
   | { readonly name: "native"; readonly native: NativeEngine }
   | { readonly name: "portable"; readonly native: null };
 
-const HOW_TO_GET_NATIVE = `run \`npm run build\` where cargo is, or install ${NATIVE_PACKAGE}`;
+/** What an operator without the native engine does. */
+export const NATIVE_ADVICE = `run \`npm run build\` where cargo is, or install ${NATIVE_PACKAGE}`;
 
 /** For quiche 0.18, which `@matrixai/quic` 2.0.9 contains; checked on 2026-11-24. */
 const PORTABLE_WARNING =
   "the portable engine is for development and for machines without a compiler: its QUIC library, " +
   "quiche 0.18, has known faults with which a hostile leader can fill this machine's memory " +
   "(CVE-2024-1410, CVE-2024-1765; repaired in 0.20.1); for the native engine " +
-  HOW_TO_GET_NATIVE;
+  NATIVE_ADVICE;
 
 /**
  * Warns whenever it chooses the portable engine.
@@ -33,7 +34,7 @@ export function chooseEngine(
   if (loaded.kind === "loaded") return { name: "native", native: loaded.native };
   const why =
     loaded.kind === "absent"
-      ? `it is not built: ${HOW_TO_GET_NATIVE}`
+      ? `it is not built: ${NATIVE_ADVICE}`
       : `${loaded.path} does not load: ${String(loaded.cause)}`;
   if (wanted === "native") throw new SetupError(`send.engine: the native engine: ${why}`);
   if (loaded.kind === "broken") log.warn({ cause: String(loaded.cause) }, "no native engine");

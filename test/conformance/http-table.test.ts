@@ -112,7 +112,7 @@ describe("an accepted transaction", () => {
 
 describe("unauthorized", () => {
   it("is 401 on the binary endpoint, for a missing, an unknown and a mistyped key", async () => {
-    expect(expectRaw(await sendRaw(BYTES, []), 401, "unauthorized")).toMatch(/missing/);
+    expect(expectRaw(await sendRaw(BYTES, []), 401, "unauthorized")).toMatch(/no API key/);
     const unknown = await sendRaw(BYTES, ["api-x-token: nobody-has-this-key"]);
     expect(expectRaw(unknown, 401, "unauthorized")).toMatch(/unknown or revoked/);
     const mistyped = await sendRaw(BYTES, ["api-x-token: td_live_nobody-has-this"]);

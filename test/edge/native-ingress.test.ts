@@ -43,7 +43,7 @@ describe("the context of ingress threads", () => {
   it("is rejected for an engine that sends from one thread, naming the requirement", () => {
     expect(() => createNativeIngressContext(configOf(2), portable, 8)).toThrow(SetupError);
     expect(() => createNativeIngressContext(configOf(2), portable, 8)).toThrow(
-      /http\.threads.*0 is needed/,
+      /http\.threads.*set 0, or run/,
     );
   });
 

@@ -88,6 +88,12 @@ const WRONG: readonly (readonly [string, Values, string, string])[] = [
   ["polling without its engine", { host: { busy_poll: true } }, "host.busy_poll", "portable"],
   ["real-time priority for no thread", { host: { realtime: true } }, "host.realtime", "none"],
   [
+    "a journal that is a folder",
+    { accounts: { keys_file: undefined, database_url: "postgres://a@b/c", journal: "." } },
+    "accounts.journal",
+    "it is a folder, a file is needed",
+  ],
+  [
     "a journal in a folder that is a file",
     {
       accounts: { keys_file: undefined, database_url: "postgres://a@b/c", journal: "keys.toml/j" },

@@ -153,7 +153,7 @@ describe.each(CLIENTS)("%s", (name, send) => {
 
   it("receives unauthorized for an unknown key", async () => {
     const text = await caught(send(flow.url, UNKNOWN_KEY, flow.tipped().bytes));
-    expect(text).toContain("the key in api-x-token is unknown or revoked");
+    expect(text).toContain("the API key is unknown or revoked");
   });
 
   it("receives the rate limit, with its numbers", async ({ task }) => {
@@ -230,7 +230,7 @@ describe("the position of the reason", () => {
       context: {
         statusCode: 401,
         message:
-          "Unauthorized: the key in api-x-token is unknown or revoked, or its account is " +
+          "Unauthorized: the API key is unknown or revoked, or its account is " +
           "disabled; its issuer can see which",
       },
     });
@@ -246,7 +246,7 @@ describe("the position of the reason", () => {
 
   it("the command of this project names the reason first and exits with 1", async () => {
     const text = await caught(command(flow.url, UNKNOWN_KEY, flow.tipped().bytes));
-    expect(text).toMatch(/exit code 1: unauthorized: the key/);
+    expect(text).toMatch(/exit code 1: unauthorized: the API key/);
   });
 });
 

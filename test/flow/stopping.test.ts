@@ -125,19 +125,16 @@ describe("SIGTERM beside clients that keep their connections", () => {
   function createClient({ url }: EdgeProcess) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const { hostname, port } = new URL(url);
-    const send = (): Promise<Reply> =>
+    const send = (method = "POST", path = RAW_PATH): Promise<Reply> =>
       new Promise((resolve) => {
         const headers = { "api-x-token": WIDE_KEY };
-        const asked = request(
-          { agent, host: hostname, port, path: RAW_PATH, method: "POST", headers },
-          (from) => {
-            from.resume();
-            const closes = from.headers.connection === "close";
-            from.on("end", () => resolve({ status: from.statusCode ?? null, closes }));
-          },
-        );
+        const asked = request({ agent, host: hostname, port, path, method, headers }, (from) => {
+          from.resume();
+          const closes = from.headers.connection === "close";
+          from.on("end", () => resolve({ status: from.statusCode ?? null, closes }));
+        });
         asked.on("error", () => resolve({ status: null, closes: false }));
-        asked.end(network.tipped().bytes);
+        asked.end(method === "POST" ? network.tipped().bytes : undefined);
       });
     return { send, close: () => agent.destroy() };
   }
@@ -159,7 +156,16 @@ describe("SIGTERM beside clients that keep their connections", () => {
         ends.map(() => ({ kept: true, status: 200, closes: true })),
       );
       // A new connection is accepted until the grace is over, for one request.
-      expect(await clients[0]?.send()).toEqual({ status: 200, closes: true });
+      const others = [
+        ["POST", RAW_PATH, 200],
+        ["GET", "/ping", 200],
+        ["HEAD", "/ping", 200],
+        ["OPTIONS", RAW_PATH, 204],
+      ] as const;
+      for (const [method, path, status] of others) {
+        const reply = await clients[0]?.send(method, path);
+        expect({ method, ...reply }).toEqual({ method, status, closes: true });
+      }
       expect(await running.exited).toBe(0);
     } finally {
       for (const client of clients) client.close();

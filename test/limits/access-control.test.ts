@@ -115,7 +115,7 @@ describe("find", () => {
 
   it("counts and names why there is no owner, without repeating the key", () => {
     const access = accessWith({});
-    expect(access.rejectionOf("", HERE).message).toMatch(/missing/);
+    expect(access.rejectionOf("", HERE).message).toMatch(/no API key was found/);
     expect(access.rejectionOf("td_something", HERE).message).toMatch(/typing error/);
     expect(access.rejectionOf("another-unknown", HERE).message).not.toContain("another-unknown");
     expect(access.counters).toMatchObject({ keysMissing: 1, keysUnknown: 2 });
@@ -264,7 +264,7 @@ describe("a restricted key", () => {
     expect(violations).toEqual([]);
     expect(access.rejectionOf(TOKEN, from("11.0.0.1"))).toEqual({
       reason: "unauthorized",
-      message: "the key in api-x-token may not be used from this address",
+      message: "the API key may not be used from this address",
       data: {},
     });
     access.rejectionOf(TOKEN, from(""));

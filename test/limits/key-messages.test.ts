@@ -5,7 +5,7 @@ import { KEY_MESSAGES } from "../../src/limits/key-messages.ts";
 
 describe("the messages of a request without a valid key", () => {
   it("insert their values and repeat no key", () => {
-    expect(KEY_MESSAGES.keyExpired("then")).toBe("the key in api-x-token expired at then");
+    expect(KEY_MESSAGES.keyExpired("then")).toBe("the API key expired at then");
     expect(KEY_MESSAGES.keyNetworkAccount("10.0.0.0/8", "::1")).toBe(
       "the key may be used from 10.0.0.0/8 only, a request with it came from ::1",
     );

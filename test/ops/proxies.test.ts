@@ -28,6 +28,8 @@ import {
 import { until } from "../support/wait.ts";
 
 const CLIENTS = 4;
+/** No transaction. */
+const BODY = Uint8Array.of(1);
 const RECEIPTS_PATH = "/api/v1/transactions";
 
 interface Reply {
@@ -207,6 +209,34 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (
         error: { code: -32603, data: { reason: "overloaded", retryable: true } },
       });
     }
+  });
+
+  it.skipIf(!canRun)("logs no key of a query, whether edges answer or not", async () => {
+    const port = await freePort();
+    const proxy = await startProxy(name, [port, await freePort()]);
+    ends.push(() => proxy.stop());
+    const clients = createClients(proxy);
+    ends.push(() => clients.close());
+    const send = (method: string, path: string) =>
+      clients.send(method, `${path}?api-key=${WIDE_KEY}`, method === "GET" ? null : BODY);
+    await untilResponse(
+      "the proxy's own response",
+      () => send("GET", "/ping"),
+      ({ status }) => status !== 0,
+    );
+    for (const path of [RAW_PATH, "/"]) expect((await send("POST", path)).status).toBe(503);
+    await startEdge(port);
+    await untilResponse(
+      "an edge's response",
+      () => send("GET", "/ping"),
+      ({ status }) => status === 200,
+    );
+    for (let count = 0; count < 8; count += 1) await send("POST", RAW_PATH);
+    // nginx writes its access log once a second; HAProxy logs no requests at this level.
+    if (name === "nginx") {
+      await until("requests in the log", () => proxy.logs().includes(RAW_PATH));
+    }
+    expect(proxy.logs()).not.toContain(WIDE_KEY);
   });
 
   it.skipIf(!canRun)("resets no HTTP/2 stream when it refuses by itself", async () => {

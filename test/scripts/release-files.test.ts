@@ -146,6 +146,15 @@ describe("the program in the SBOM", () => {
   });
 });
 
+it("an SBOM without a package that is shipped is an error", () => {
+  const sbom = {
+    metadata: { component: { "bom-ref": "touchdown@1.2.3" } },
+    components: [{ "bom-ref": "a@1" }],
+    dependencies: [],
+  };
+  expect(() => programInSbom(sbom, "touchdown", new Set(["a@1", "b@2"]))).toThrow(/lacks b@2$/);
+});
+
 describe("the crates in the SBOM", () => {
   it("are named by package URL, with the licence as an SPDX expression", () => {
     const [one, other, ...more] = cratesInSbom([

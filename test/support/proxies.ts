@@ -4,7 +4,7 @@
  */
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthority } from "./authority.ts";
@@ -17,6 +17,8 @@ export interface RunningProxy {
   readonly certificate: string;
   readonly isRunning: boolean;
   output(): string;
+  /** Its output and all that its log files hold. */
+  logs(): string;
   /** Ends it and removes its files. */
   stop(): Promise<void>;
 }
@@ -49,6 +51,7 @@ function nginxConfiguration({ folder, port, edges, certificateFile, keyFile }: P
     CERTIFICATE_FILE: certificateFile,
     PRIVATE_KEY_FILE: keyFile,
     ACCESS_LOG: join(folder, "access.log"),
+    ERROR_LOG: join(folder, "error.log"),
     "listen 443": `listen 127.0.0.1:${port}`,
     "    listen [::]:443 ssl http2;\n": "",
   });
@@ -137,6 +140,10 @@ export async function startProxy(
       return child.exitCode === null;
     },
     output: () => output,
+    logs() {
+      const files = readdirSync(folder).filter((file) => file.endsWith(".log"));
+      return output + files.map((file) => readFileSync(join(folder, file), "utf8")).join("");
+    },
     async stop() {
       child.kill("SIGTERM");
       await exited;

@@ -156,12 +156,12 @@ pub const FOREIGN_METHODS: [(&str, &str); 7] = [
     ("sendGhostTransaction", "send the transaction with sendTransaction"),
 ];
 
-pub const KEY_MISSING: &str = "the header api-x-token is missing, the key of an account is needed";
-pub const KEY_MISTYPED: &str = "the key in api-x-token has a typing error: its checksum does not match";
-pub const KEY_UNKNOWN: &str = "the key in api-x-token is unknown or revoked, or its account is disabled; its issuer can see which";
+pub const KEY_MISSING: &str = "no API key was found: it is needed in api-x-token, x-api-key or Authorization: Bearer";
+pub const KEY_MISTYPED: &str = "the API key has a typing error: its checksum does not match";
+pub const KEY_UNKNOWN: &str = "the API key is unknown or revoked, or its account is disabled; its issuer can see which";
 pub const KEYS_UNREAD: &str = "this edge has not read the keys yet; try again a little later, or at another edge";
-pub const KEY_EXPIRED: Template = "the key in api-x-token expired at {0}";
-pub const KEY_NETWORK: &str = "the key in api-x-token may not be used from this address";
+pub const KEY_EXPIRED: Template = "the API key expired at {0}";
+pub const KEY_NETWORK: &str = "the API key may not be used from this address";
 pub const KEY_NETWORK_ACCOUNT: Template = "the key may be used from {0} only, a request with it came from {1}";
 pub const EMPTY_BODY: &str = "the body is empty, JSON is needed";
 pub const NOT_UTF8: Template = "the body of {0} bytes is not JSON in UTF-8";

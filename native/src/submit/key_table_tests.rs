@@ -132,7 +132,7 @@ fn key_is_rejected_from_its_expiry_on() {
         panic!("it is still valid")
     };
     assert_eq!(key.account(), "acme");
-    assert_eq!(violation.for_client, "the key in api-x-token expired at then");
+    assert_eq!(violation.for_client, "the API key expired at then");
     assert_eq!(violation.for_account, violation.for_client);
 }
 
@@ -145,7 +145,7 @@ fn key_is_admitted_only_from_its_networks_and_its_account_sees_the_address() {
     let Err(NotAdmitted::OutOfPolicy(_, violation)) = admit("203.0.114.9") else {
         panic!("it was admitted")
     };
-    assert_eq!(violation.for_client, "the key in api-x-token may not be used from this address");
+    assert_eq!(violation.for_client, "the API key may not be used from this address");
     let expected = "the key may be used from 203.0.113.0/24, ::1 only, \
                     a request with it came from 203.0.114.9";
     assert_eq!(violation.for_account, expected);

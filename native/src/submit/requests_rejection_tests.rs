@@ -30,18 +30,20 @@ fn error_of_form_is_answered_and_recorded_without_a_latency() {
 #[test]
 fn request_without_a_valid_key_is_answered_counted_and_not_charged() {
     let mut fixture = Fixture::usual();
-    let unknown = "the key in api-x-token is unknown or revoked, or its account is disabled; \
+    let unknown = "the API key is unknown or revoked, or its account is disabled; \
                    its issuer can see which";
+    let missing = "no API key was found: it is needed in api-x-token, x-api-key or \
+                   Authorization: Bearer";
     for (token, message) in [
         (b"another key, unknown".as_slice(), unknown),
         (b"too short", unknown),
-        (b"", "the header api-x-token is missing, the key of an account is needed"),
-        (b"td_live_x", "the key in api-x-token has a typing error: its checksum does not match"),
+        (b"", missing),
+        (b"td_live_x", "the API key has a typing error: its checksum does not match"),
     ] {
         for endpoint in [Endpoint::Raw, Endpoint::JsonRpc] {
             assert_eq!(fixture.take(endpoint, token, &good(1)), Handled::Answered);
             let head = fixture.out[b"what was there".len()..].to_vec();
-            assert!(head.starts_with(b"HTTP/1.1 401 Unauthorized: the "));
+            assert!(head.starts_with(b"HTTP/1.1 401 Unauthorized: "));
             let head = String::from_utf8(head).unwrap();
             assert!(head.contains("\r\nwww-authenticate: ApiKey header=\"api-x-token\"\r\n"));
             let body = fixture.response();
@@ -92,7 +94,7 @@ fn only_a_small_body_that_asks_for_nothing_but_health_needs_no_key() {
     let call = r#"{"id":1,"jsonrpc":"2.0","method":"sendTransaction"}"#;
     for body in [large, format!("[{health},{call}]"), "[]".into(), "{".into(), String::new()] {
         assert_eq!(fixture.take(Endpoint::JsonRpc, b"", body.as_bytes()), Handled::Answered);
-        assert!(fixture.response().contains("the header api-x-token is missing"), "{body}");
+        assert!(fixture.response().contains("no API key was found"), "{body}");
     }
     assert_eq!((fixture.given(), fixture.depth()), (0, 0));
     fixture.is_drain_announced = true;
@@ -106,7 +108,7 @@ fn key_that_its_policy_does_not_allow_is_answered_and_recorded_for_its_account()
     let mut fixture = Fixture::with(2.0, Some(policy));
     assert_eq!(fixture.post(&good(1)), Handled::Answered);
     let body = fixture.response();
-    assert!(body.contains("the key in api-x-token may not be used from this address"), "{body}");
+    assert!(body.contains("the API key may not be used from this address"), "{body}");
     let message =
         "the key may be used from 203.0.113.0/24 only, a request with it came from 127.0.0.1";
     let [kind, size, account_size, _] = fixture.record(0);

@@ -410,7 +410,7 @@ fn small_body_that_needs_no_key_is_left_to_the_main_thread_where_it_answers_a_me
                 [(Endpoint::JsonRpc, format!("[{other},{call}]")), (Endpoint::Raw, other.clone())]
             {
                 assert_eq!(fixture.take(endpoint, token, body.as_bytes()), Handled::Answered);
-                assert!(fixture.response().contains("api-x-token"));
+                assert!(fixture.response().contains("API key"));
             }
         }
     }

@@ -21,6 +21,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -50,6 +51,7 @@ export function lockJournal(
   const release = (): void => rmSync(join(folder, mine), { force: true });
   try {
     mkdirSync(folder, { recursive: true });
+    requireNoFolder(path);
     put(folder, mine, write);
     const holder = rivalOf(folder, mine, `${basename(path)}.lock`);
     if (holder === null) return { release };
@@ -75,11 +77,18 @@ export function journalHolder(path: string): number | null {
     while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
     accessSync(folder, constants.W_OK | constants.X_OK);
     if (folder !== dirname(path)) return null;
+    requireNoFolder(path);
     const [holder] = livingIn(folder, locksIn(folder, `${basename(path)}.lock`));
     return holder?.identity.pid ?? null;
   } catch (error) {
     const why = messageOf(error);
     throw new SetupError(`accounts.journal: ${path} cannot be written to: ${why}`);
+  }
+}
+
+function requireNoFolder(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
+    throw new Error("it is a folder, a file is needed");
   }
 }
 

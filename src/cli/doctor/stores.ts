@@ -59,7 +59,8 @@ async function database(clock: Clock, key: string, url: string): Promise<Finding
     return accounts.error(
       "database",
       `${key}: ${messageOf(cause)}`,
-      "changes of keys reach no edge, and the dashboard fails; edges go on with known keys",
+      "changes of keys reach no edge, and the dashboard fails; edges go on with the keys that " +
+        "they have read",
       `${key}, the server, its pg_hba.conf or the firewall between`,
     );
   } finally {
