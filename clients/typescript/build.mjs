@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, renameSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 
 const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
 const target = chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "client-target");
@@ -18,6 +19,7 @@ const { status } = spawnSync("cargo", ["build", "--release", "--locked"], {
   stdio: ["ignore", "inherit", "inherit"],
 });
 if (status !== 0) process.exit(1);
-// A process may have the old file open: a rename leaves it whole.
-copyFileSync(join(target, "release", "libtouchdown_client_node.so"), `${addon}.new`);
-renameSync(`${addon}.new`, addon);
+// A process may have the old file open: a rename leaves it whole. Two builds may run at a time.
+const unfinished = `${addon}.${process.pid}`;
+copyFileSync(join(target, "release", "libtouchdown_client_node.so"), unfinished);
+renameSync(unfinished, addon);
