@@ -18,7 +18,7 @@ use touchdown_native::decode::decoder::Decoder;
 use touchdown_native::http::json_rpc::read_call;
 use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{Engine, Options};
-use touchdown_native::quic::event_ring::RECORD_FIELDS;
+use touchdown_native::quic::event::RECORD_FIELDS;
 use touchdown_native::quic::peer;
 use touchdown_native::sync::clock::monotonic_ns;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{Engine, Options};
-use touchdown_native::quic::event_ring::{Kind, Reason, RECORD_FIELDS};
+use touchdown_native::quic::event::{Kind, Reason, RECORD_FIELDS};
 use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::tls::Transport;
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};

@@ -16,7 +16,7 @@ use solana_tpu_client_next::client_builder::{Client, ClientBuilder, TransactionS
 use solana_tpu_client_next::leader_updater::LeaderUpdater;
 use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{Engine, Options};
-use touchdown_native::quic::event_ring::RECORD_FIELDS;
+use touchdown_native::quic::event::RECORD_FIELDS;
 use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
