@@ -14,8 +14,8 @@ export const ENGINES = {
 };
 
 /**
- * The program's package. Each engine is an optional peer, as the sandbox's packages are already: npm checks the version of one that is
- * installed beside the program, and never fetches one. As an optional dependency npm would ask its
+ * The program's package. Each engine is an optional peer, as the sandbox's packages are already: npm
+ * checks the version of one that is installed beside the program, and never fetches one. As an optional dependency npm would ask its
  * registry for the engines that were not given, whose names are not ours there yet.
  *
  * @param {Record<string, unknown>} manifest package.json
@@ -52,8 +52,8 @@ export function nativeManifest({ version, license, repository, os, libc }, cpu) 
 }
 
 /**
- * A Markdown document of the release: a link to a file that is not beside it leads to the repository,
- * at the version's tag.
+ * A Markdown document of the release: a link to a file that is not beside it leads to the
+ * repository, at the version's tag.
  *
  * @param {string} text the document's
  * @param {string} path the document's, from the root

@@ -51,6 +51,8 @@ findings, each with area, check, level, message, cost and fix.
 };
 
 /**
+ * The checks of the service of this file.
+ *
  * @throws SetupError for a configuration that cannot be used; for a reader of JSON it is a finding
  */
 function areasOf(file: string, isJson: boolean, io: Io): readonly AreaChecks[] {
@@ -65,6 +67,7 @@ function areasOf(file: string, isJson: boolean, io: Io): readonly AreaChecks[] {
   }
 }
 
+const WARNS = "the service runs, and warns of it at each start";
 const DOES_NOT_START = "the service does not start";
 
 interface AreaChecks {
@@ -110,7 +113,13 @@ function controlAreas(config: ControlConfig, { clock }: Io): readonly AreaChecks
     {
       title: "start",
       async find() {
-        return nodeFindings(clock);
+        const { exposureWarning } = await import("../config/exposure.ts");
+        const exposed = exposureWarning(config.admin.listen);
+        const { warning } = findingsOf("start");
+        return [
+          ...nodeFindings(clock),
+          ...(exposed === null ? [] : [warning("configuration", exposed, WARNS, null)]),
+        ];
       },
     },
     {
@@ -135,9 +144,7 @@ async function startFindings(config: Config, clock: Io["clock"]): Promise<readon
   return [
     ...node,
     ...problems.map((message) => error("configuration", message, "the edge does not start", null)),
-    ...warnings.map((message) =>
-      warning("configuration", message, "the edge serves, and warns of it at each start", null),
-    ),
+    ...warnings.map((message) => warning("configuration", message, WARNS, null)),
   ];
 }
 

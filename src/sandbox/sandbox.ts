@@ -240,7 +240,7 @@ function edgeConfig(
   const own = {
     region: "sandbox",
     // As many as nearly every limit of open files allows, so that the edge has no reason to warn.
-    http: { listen: `${HOST}:${port}`, connections: 1_000 },
+    http: { listen: `${HOST}:${port}`, connections: 1_000, connections_per_address: 1_000 },
     admin: { listen: `${HOST}:0` },
     cluster: { rpc_url: urls.rpcUrl, ws_url: urls.wsUrl },
     tip: { accounts: [tipAccount] },

@@ -226,8 +226,9 @@ export class Deliveries {
     if (delivery.sentNs === 0 && result < DROPPED) {
       const { packetId, target, ageMs, resend } = delivery;
       this.stats.sent += 1;
-      this.#deps.report(packetId, target, "sent", null, rttOf(connection), ageMs, resend, atNs);
+      // Before the report, whose receiver is not this row's owner.
       connection.deliveries.putOnWire(delivery, atNs, this.#untracked);
+      this.#deps.report(packetId, target, "sent", null, rttOf(connection), ageMs, resend, atNs);
     }
     if (result === ON_WIRE) return;
     this.#resolve(connection, delivery, result, atNs);

@@ -138,6 +138,9 @@ pub fn landed_shares_set(engine: u32, pairs: &[f64]) -> i32 {
 #[napi]
 pub fn targets_set(engine: u32, peers: &[u32], bytes_max: &[u32], ttl_ms: u32) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| {
+        if engine.is_stopped() {
+            return NOT_STARTED;
+        }
         let Some(targets) = Targets::of(peers, bytes_max, ttl_ms) else { return NO_ROOM };
         engine.targets().set(targets);
         OK

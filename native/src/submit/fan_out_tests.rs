@@ -206,6 +206,16 @@ fn engine_ref_sends_and_corks() {
 }
 
 #[test]
+fn a_stopped_engine_has_no_targets() {
+    let binds = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let engine = Engine::start(Options { binds, ..Options::default() }, Box::new(|| {})).unwrap();
+    engine.targets().publish(&[1], 800, 1232);
+    assert_eq!(engine.targets().latest().count, 1);
+    engine.stop(Duration::ZERO);
+    assert_eq!(engine.targets().latest().count, 0);
+}
+
+#[test]
 fn engine_wakes_the_sender_for_a_record_in_time_and_for_an_urgent_one_or_many_at_once() {
     const GUARD: Duration = Duration::from_secs(20);
     let binds = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
