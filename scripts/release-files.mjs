@@ -15,8 +15,9 @@ export const ENGINES = {
 
 /**
  * The program's package. Each engine is an optional peer, as the sandbox's packages are already: npm
- * checks the version of one that is installed beside the program, and never fetches one. As an optional dependency npm would ask its
- * registry for the engines that were not given, whose names are not ours there yet.
+ * checks the version of one that is installed beside the program, and never fetches one. As an
+ * optional dependency npm would ask its registry for the engines that were not given, whose names
+ * are not ours there yet.
  *
  * @param {Record<string, unknown>} manifest package.json
  * @param {readonly string[]} cpus the processors that this release has an engine for

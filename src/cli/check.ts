@@ -92,9 +92,8 @@ async function controlPreflight(config: ControlConfig): Promise<Preflight> {
   const inUse: string[] = [];
   const bound = await tryListen({ "control.listen": listen, "admin.listen": admin.listen });
   for (const { isInUse, message } of bound) (isInUse ? inUse : problems).push(message);
-  const { exposureWarning } = await import("../config/exposure.ts");
-  const exposed = exposureWarning(admin.listen);
-  return { problems, inUse, warnings: exposed === null ? [] : [exposed] };
+  const { exposureWarnings } = await import("../config/exposure.ts");
+  return { problems, inUse, warnings: exposureWarnings(admin.listen) };
 }
 
 /** Prints what keeps a service from starting here; returns whether nothing does. */

@@ -67,7 +67,6 @@ function areasOf(file: string, isJson: boolean, io: Io): readonly AreaChecks[] {
   }
 }
 
-const WARNS = "the service runs, and warns of it at each start";
 const DOES_NOT_START = "the service does not start";
 
 interface AreaChecks {
@@ -113,12 +112,10 @@ function controlAreas(config: ControlConfig, { clock }: Io): readonly AreaChecks
     {
       title: "start",
       async find() {
-        const { exposureWarning } = await import("../config/exposure.ts");
-        const exposed = exposureWarning(config.admin.listen);
-        const { warning } = findingsOf("start");
+        const { exposureWarnings } = await import("../config/exposure.ts");
         return [
           ...nodeFindings(clock),
-          ...(exposed === null ? [] : [warning("configuration", exposed, WARNS, null)]),
+          ...exposureWarnings(config.admin.listen).map(warningFinding),
         ];
       },
     },
@@ -136,7 +133,7 @@ function controlAreas(config: ControlConfig, { clock }: Io): readonly AreaChecks
 async function startFindings(config: Config, clock: Io["clock"]): Promise<readonly Finding[]> {
   const { preflight } = await import("../edge/preflight.ts");
   const { problems, warnings } = await preflight(config);
-  const { ok, warning, error } = findingsOf("start");
+  const { ok, error } = findingsOf("start");
   const node = nodeFindings(clock);
   if (problems.length + warnings.length === 0) {
     return [...node, ok("configuration", "an edge would start")];
@@ -144,8 +141,14 @@ async function startFindings(config: Config, clock: Io["clock"]): Promise<readon
   return [
     ...node,
     ...problems.map((message) => error("configuration", message, "the edge does not start", null)),
-    ...warnings.map((message) => warning("configuration", message, WARNS, null)),
+    ...warnings.map(warningFinding),
   ];
+}
+
+/** Of what a service warns of by itself. */
+function warningFinding(message: string): Finding {
+  const cost = "the service runs, and warns of it at each start";
+  return findingsOf("start").warning("configuration", message, cost, null);
 }
 
 function nodeFindings(clock: Io["clock"]): readonly Finding[] {

@@ -13,7 +13,7 @@
 
 import { join } from "node:path";
 import type { ControlConfig } from "../config/config.ts";
-import { exposureWarning } from "../config/exposure.ts";
+import { exposureWarnings } from "../config/exposure.ts";
 import { formatListen } from "../config/value-types.ts";
 import { type Clock, systemClock, type Timer } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
@@ -81,8 +81,7 @@ export async function startControl(config: ControlConfig, deps: ControlDeps): Pr
   await upkeep.start();
   const address = formatListen({ host: config.listen.host, port });
   const adminAddress = formatListen({ host: config.admin.listen.host, port: adminPort });
-  const exposed = exposureWarning(config.admin.listen);
-  if (exposed !== null) log.warn({}, exposed);
+  for (const warning of exposureWarnings(config.admin.listen)) log.warn({}, warning);
   log.info({ http: address, admin: adminAddress }, "control started");
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {

@@ -51,10 +51,8 @@ export const QUIC_CONNECTIONS_PER_ACCOUNT_MAX = 1_000;
 export const BLOCKHASH_AGE_MAX = 150;
 /** Signatures per request. Agave `MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS`, 2026-11. */
 export const STATUSES_PER_REQUEST = 256;
-/**
- * Leaders that another thread sends to: the number of deliveries that the engine takes per call.
- */
-export const SHARED_TARGETS_MAX = 16;
+/** Leaders that the native engine's threads send to: the deliveries that it takes per call. */
+export const TARGETS_MAX = 16;
 /** Maximum length of the name of an account or plan, or of a key's label, in characters. */
 export const ACCOUNT_NAME_CHARS_MAX = 64;
 /** Highest rate of a plan, in requests per second, and its highest burst. */

@@ -11,7 +11,7 @@
 import { availableParallelism } from "node:os";
 import type { ClusterWorker } from "../cluster/cluster-worker.ts";
 import type { Config } from "../config/config.ts";
-import { exposureWarning } from "../config/exposure.ts";
+import { exposureWarnings } from "../config/exposure.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Rejection } from "../core/errors.ts";
@@ -114,8 +114,7 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const { edge, startOrder, reject } = await startStages(config, base);
   const { httpAddress, quicAddress, adminAddress } = edge;
   const quic = quicAddress === null ? {} : { quic: quicAddress };
-  const exposed = exposureWarning(config.admin.listen);
-  if (exposed !== null) log.warn({}, exposed);
+  for (const warning of exposureWarnings(config.admin.listen)) log.warn({}, warning);
   log.info({ http: httpAddress, ...quic, admin: adminAddress }, "edge started");
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {

@@ -10,10 +10,12 @@ import { encodeBase58 } from "../core/encoding.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
+import { HANDSHAKE_RESULTS, QUIC_COUNTERS } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
 import type { Histogram } from "../runtime/histogram.ts";
+import { sumOf } from "../runtime/shared-counters.ts";
 import type { LeaderStatsTable } from "../send/leader-stats.ts";
 import type { Readiness } from "../telemetry/admin.ts";
 import { type MetricSources, samplesBy } from "../telemetry/metrics.ts";
@@ -147,15 +149,10 @@ function tlsSources(
 ) {
   return {
     touchdown_tls_handshakes_total: () => {
-      const counts = ingressThreads?.handshakes;
-      return samplesBy("result", {
-        full: counts?.full ?? 0,
-        resumed: counts?.resumed ?? 0,
-        failed: counts?.failed ?? 0,
-        not_tls: counts?.notTls ?? 0,
-        timed_out: counts?.timedOut ?? 0,
-        aborted: counts?.aborted ?? 0,
-      });
+      const { full, resumed, failed, notTls, timedOut, aborted } =
+        ingressThreads?.handshakes ?? sumOf(HANDSHAKE_RESULTS, []);
+      const rest = { not_tls: notTls, timed_out: timedOut, aborted };
+      return samplesBy("result", { full, resumed, failed, ...rest });
     },
     touchdown_tls_certificate_expiry_timestamp_seconds: () =>
       certificate === null ? Number.NaN : certificate.current.expiresUnixMs / 1000,
@@ -168,25 +165,25 @@ function quicSources(
   ingressThreads: IngressThreadsSource | null,
   receipts: MetricDeps["quicReceipts"],
 ) {
-  const quic = ingressThreads?.quic;
+  const quic = ingressThreads?.quic ?? sumOf(QUIC_COUNTERS, []);
   return {
-    touchdown_quic_connections: () => quic?.connections ?? 0,
-    touchdown_quic_handshakes: () => quic?.handshakes ?? 0,
-    touchdown_quic_followers: () => quic?.followers ?? 0,
-    touchdown_quic_connections_total: () => quic?.connected ?? 0,
-    touchdown_quic_handshakes_refused_total: () => quic?.handshakesRefused ?? 0,
-    touchdown_quic_handshakes_delayed_total: () => quic?.handshakesDelayed ?? 0,
-    touchdown_quic_retries_total: () => quic?.retries ?? 0,
-    touchdown_quic_streams_aborted_total: () => quic?.streamsAborted ?? 0,
-    touchdown_quic_datagrams_dropped_total: () => quic?.datagramsDropped ?? 0,
-    touchdown_quic_datagrams_refused_total: () => quic?.datagramsRefused ?? 0,
-    touchdown_quic_datagrams_forwarded_total: () => quic?.datagramsForwarded ?? 0,
-    touchdown_quic_forwards_dropped_total: () => quic?.forwardsDropped ?? 0,
-    touchdown_quic_receipts_dropped_total: () => quic?.receiptsDropped ?? 0,
+    touchdown_quic_connections: () => quic.connections,
+    touchdown_quic_handshakes: () => quic.handshakes,
+    touchdown_quic_followers: () => quic.followers,
+    touchdown_quic_connections_total: () => quic.connected,
+    touchdown_quic_handshakes_refused_total: () => quic.handshakesRefused,
+    touchdown_quic_handshakes_delayed_total: () => quic.handshakesDelayed,
+    touchdown_quic_retries_total: () => quic.retries,
+    touchdown_quic_streams_aborted_total: () => quic.streamsAborted,
+    touchdown_quic_datagrams_dropped_total: () => quic.datagramsDropped,
+    touchdown_quic_datagrams_refused_total: () => quic.datagramsRefused,
+    touchdown_quic_datagrams_forwarded_total: () => quic.datagramsForwarded,
+    touchdown_quic_forwards_dropped_total: () => quic.forwardsDropped,
+    touchdown_quic_receipts_dropped_total: () => quic.receiptsDropped,
     touchdown_quic_receipts_missed_total: () => receipts?.counters.missed ?? 0,
-    touchdown_quic_streams_withheld_total: () => quic?.streamsWithheld ?? 0,
-    touchdown_quic_landings_unawaited_total: () => quic?.landingsUnawaited ?? 0,
-    touchdown_quic_panics_total: () => quic?.panics ?? 0,
+    touchdown_quic_streams_withheld_total: () => quic.streamsWithheld,
+    touchdown_quic_landings_unawaited_total: () => quic.landingsUnawaited,
+    touchdown_quic_panics_total: () => quic.panics,
   } satisfies Partial<MetricSources>;
 }
 

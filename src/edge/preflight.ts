@@ -13,7 +13,7 @@ import { createServer, type Server } from "node:net";
 import { availableParallelism } from "node:os";
 import { journalHolder } from "../accounts/keys/journal-lock.ts";
 import type { Config } from "../config/config.ts";
-import { exposureWarning } from "../config/exposure.ts";
+import { exposureWarnings } from "../config/exposure.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { systemClock } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
@@ -67,8 +67,7 @@ export async function preflight(
   const log: Log = { info() {}, warn: (_, message) => void warnings.push(message), error() {} };
   const engine = attempt(() => chooseEngine(send.engine, log));
   if (engine !== null) checkThreads(config, engine, log, attempt);
-  const exposed = exposureWarning(admin.listen);
-  if (exposed !== null) warnings.push(exposed);
+  warnings.push(...exposureWarnings(admin.listen));
   const unixMs = systemClock.unixMs();
   const certificate = attempt(() =>
     http.tls === null ? null : readCertificate(http.tls, engine?.native ?? null, unixMs),

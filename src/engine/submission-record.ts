@@ -13,7 +13,7 @@
  */
 
 import type { ValidationResult } from "../core/flow.ts";
-import { ACCOUNT_NAME_CHARS_MAX, SHARED_TARGETS_MAX } from "../core/limits.ts";
+import { ACCOUNT_NAME_CHARS_MAX, TARGETS_MAX } from "../core/limits.ts";
 import { readValidation } from "../decode/workers/worker-channel.ts";
 import { EVENT_NUMBERS, VALIDATION_NUMBERS } from "../native/contract.ts";
 import { newSendRecord, type SendRecord } from "../send/native/send-record.ts";
@@ -56,7 +56,7 @@ const PLAN = VALIDATION + VALIDATION_NUMBERS;
 const UNITS = PLAN + 1;
 /** The engine's handles of the connections that it was offered to. */
 const PEERS = UNITS + 1;
-const HEAD_BYTES = 8 * (PEERS + SHARED_TARGETS_MAX);
+const HEAD_BYTES = 8 * (PEERS + TARGETS_MAX);
 const ACCOUNT_AT = HEAD_BYTES + KEY_ID_BYTES;
 const BYTES_AT = ACCOUNT_AT + ACCOUNT_BYTES_MAX;
 

@@ -78,7 +78,7 @@ export interface NativeSending {
   /**
    * Sets where all threads send: to the connections with these handles, each of which accepts
    * transactions of so many bytes, for at most `ttlMs`. Returns OK, NOT_STARTED, or NO_ROOM for
-   * lists of different lengths or with more than SHARED_TARGETS_MAX.
+   * lists of different lengths or with more than TARGETS_MAX.
    */
   targetsSet(engine: number, peers: Uint32Array, bytesMax: Uint32Array, ttlMs: number): number;
   /**

@@ -226,7 +226,7 @@ export class Deliveries {
     if (delivery.sentNs === 0 && result < DROPPED) {
       const { packetId, target, ageMs, resend } = delivery;
       this.stats.sent += 1;
-      // Before the report, whose receiver is not this row's owner.
+      // Before the report, because what that calls might end the delivery.
       connection.deliveries.putOnWire(delivery, atNs, this.#untracked);
       this.#deps.report(packetId, target, "sent", null, rttOf(connection), ageMs, resend, atNs);
     }

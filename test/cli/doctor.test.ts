@@ -138,9 +138,11 @@ describe("doctor", () => {
     const { code, out } = await doctor(
       `[control]\npublic_url = "https://dash.example"\noidc_issuer = "http://127.0.0.1:${port}"\n` +
         'oidc_client_id = "td"\nvault_file = "vault.toml"\n' +
-        `[accounts]\ndatabase_url = "postgres://u:s3cret@127.0.0.1:${port}/x"\n`,
+        `[accounts]\ndatabase_url = "postgres://u:s3cret@127.0.0.1:${port}/x"\n` +
+        '[admin]\nlisten = "0.0.0.0:0"\n',
     );
     expect(code).toBe(1);
+    expect(out).toMatch(/^warning {2}configuration: admin\.listen: 0\.0\.0\.0:0 is every address/m);
     expect(out).toMatch(/^error {4}database: accounts\.database_url: /m);
     expect(out).toMatch(/^warning {2}vault: .*vault\.toml is not there/m);
     expect(out).toMatch(/^error {4}discovery: control\.oidc_issuer: /m);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { exposureWarning } from "../../src/config/exposure.ts";
+import { exposureWarnings } from "../../src/config/exposure.ts";
 
-const warning = (host: string) => exposureWarning({ host, port: 9090 });
+const warnings = (host: string) => exposureWarnings({ host, port: 9090 });
 
 describe("the warning of an exposed admin listener", () => {
   it.each([
@@ -18,7 +18,7 @@ describe("the warning of an exposed admin listener", () => {
     "::ffff:10.0.0.1",
     "localhost",
   ])("is not given for %s", (host) => {
-    expect(warning(host)).toBeNull();
+    expect(warnings(host)).toEqual([]);
   });
 
   it.each([
@@ -28,6 +28,8 @@ describe("the warning of an exposed admin listener", () => {
     ["172.32.0.1", "172.32.0.1:9090 is public"],
     ["2001:db8::1", "[2001:db8::1]:9090 is public"],
   ])("is given for %s", (host, text) => {
-    expect(warning(host)).toContain(`admin.listen: ${text}, and the admin listener has no login`);
+    expect(warnings(host)).toEqual([
+      expect.stringContaining(`admin.listen: ${text}, and the admin listener has no login`),
+    ]);
   });
 });

@@ -7,7 +7,6 @@
 
 import { createHash } from "node:crypto";
 import { connect, type Socket } from "node:net";
-import { networksOf } from "../../src/accounts/keys/policy.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import type { Rejection } from "../../src/core/errors.ts";
 import type { ReceiptSource } from "../../src/core/receipt-source.ts";
@@ -22,6 +21,7 @@ import {
   type RatePlan,
 } from "../../src/limits/access-control.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
+import { networksOf } from "../../src/runtime/networks.ts";
 import { testPrincipal } from "../support/principals.ts";
 import { receiptSource } from "../support/receipt-source.ts";
 import {

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { networksOf } from "../../src/accounts/keys/policy.ts";
 import { publicKeySha256 } from "../../src/accounts/keys/public-key.ts";
 import {
   createAccessControl,
@@ -10,6 +9,7 @@ import {
   retryAfterSeconds,
   type SharedLimits,
 } from "../../src/limits/access-control.ts";
+import { networksOf } from "../../src/runtime/networks.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { from, HERE, testPrincipal } from "../support/principals.ts";
 

@@ -6,7 +6,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KeyRow } from "../../src/accounts/keys/key.ts";
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
-import { networksOf } from "../../src/accounts/keys/policy.ts";
 import { createKeyTable } from "../../src/accounts/keys/table.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import {
@@ -15,6 +14,7 @@ import {
   type RatePlan,
 } from "../../src/limits/access-control.ts";
 import { EngineKeys } from "../../src/native-ingress/engine-keys.ts";
+import { networksOf } from "../../src/runtime/networks.ts";
 import { accountNumber } from "../../src/send/native/account-number.ts";
 import { native } from "../native/addon.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

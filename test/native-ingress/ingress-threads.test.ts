@@ -120,31 +120,11 @@ describe("ingress threads that start", () => {
     expect(ingressThreads.sendReceipts(Uint8Array.of(3))).toBe(false);
   });
 
-  it("disable keep-alive together", () => {
+  it.each(["disableKeepAlive", "retire", "takeBack"] as const)("%s together", (command) => {
     const { ingressThreads, threads } = started();
-    ingressThreads.disableKeepAlive();
-    expect(threads.map(({ commands }) => commands)).toEqual([
-      [INGRESS_THREAD_COMMANDS.disableKeepAlive],
-      [INGRESS_THREAD_COMMANDS.disableKeepAlive],
-    ]);
-  });
-
-  it("retire together", () => {
-    const { ingressThreads, threads } = started();
-    ingressThreads.retire();
-    expect(threads.map(({ commands }) => commands)).toEqual([
-      [INGRESS_THREAD_COMMANDS.retire],
-      [INGRESS_THREAD_COMMANDS.retire],
-    ]);
-  });
-
-  it("take back together", () => {
-    const { ingressThreads, threads } = started();
-    ingressThreads.takeBack();
-    expect(threads.map(({ commands }) => commands)).toEqual([
-      [INGRESS_THREAD_COMMANDS.takeBack],
-      [INGRESS_THREAD_COMMANDS.takeBack],
-    ]);
+    ingressThreads[command]();
+    const each = [INGRESS_THREAD_COMMANDS[command]];
+    expect(threads.map(({ commands }) => commands)).toEqual([each, each]);
   });
 
   it("are all stopped when one of them does not start", () => {

@@ -128,7 +128,7 @@ const EQUAL: readonly Pair[] = [
       "PLAN UNITS PEERS SENT_NS",
   ),
   ["submit/fan_out.rs", "NUMBERS", "src/send/limits.ts", "DELIVERY_NUMBERS"],
-  ["quic/targets.rs", "TARGETS_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
+  ...alike("quic/targets.rs", "src/core/limits.ts", "TARGETS_MAX"),
   ...alike("submit/key_table.rs", "src/accounts/limits.ts", "KEYS_MAX"),
   ["submit/key_table.rs", "TOKEN_BYTES_MIN", "src/core/limits.ts", "TOKEN_CHARS_MIN"],
   ["submit/key_table.rs", "TOKEN_BYTES_MAX", "src/core/limits.ts", "TOKEN_CHARS_MAX"],

@@ -5,7 +5,7 @@
  * It uses the targets that the sender set. It never corks.
  */
 
-import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
+import { TARGETS_MAX } from "../../src/core/limits.ts";
 import type { NativeEngine, NativeSending } from "../../src/native/contract.ts";
 import { DELIVERY_NUMBERS } from "../../src/send/limits.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
@@ -44,7 +44,7 @@ export function createIngressSender(
   native: Pick<NativeSending, "txSend">,
   targets: TestTargets,
 ): IngressSender {
-  const deliveries = new Uint32Array(2 * SHARED_TARGETS_MAX);
+  const deliveries = new Uint32Array(2 * TARGETS_MAX);
   // As in `fan_out.rs`: no other thread uses these numbers.
   let number = targets.registerThread() * DELIVERY_NUMBERS;
   let needsImmediateWake = false;

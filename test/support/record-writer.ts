@@ -4,7 +4,7 @@
  */
 
 import type { Accepted, ValidationResult } from "../../src/core/flow.ts";
-import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
+import { TARGETS_MAX } from "../../src/core/limits.ts";
 import { writeValidation } from "../../src/decode/workers/worker-channel.ts";
 import {
   ACCOUNT_BYTES_MAX,
@@ -27,7 +27,7 @@ const VALIDATION = 14;
 const PLAN = VALIDATION + VALIDATION_NUMBERS;
 const UNITS = PLAN + 1;
 const PEERS = UNITS + 1;
-const HEAD_BYTES = 8 * (PEERS + SHARED_TARGETS_MAX);
+const HEAD_BYTES = 8 * (PEERS + TARGETS_MAX);
 const KEY_ID_BYTES = 16;
 const BYTES_AT = HEAD_BYTES + KEY_ID_BYTES + ACCOUNT_BYTES_MAX;
 

@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 
 use crate::quic::limits::DELIVERIES_MAX;
 
-/// Leaders that these threads send to: `SHARED_TARGETS_MAX` of `src/core/limits.ts`, the same as
+/// Leaders that these threads send to: `TARGETS_MAX` of `src/core/limits.ts`, the same as
 /// the deliveries of one engine call.
 pub const TARGETS_MAX: usize = DELIVERIES_MAX;
 

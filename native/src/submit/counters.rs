@@ -5,7 +5,6 @@
 //! reason, the proxied requests, the records of rejections that were not written, the TLS
 //! handshakes, and those of QUIC clients.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::http::rejection_table::Reason;
@@ -121,7 +120,7 @@ pub enum Counter {
 
 /// An ingress thread's view of its counters.
 pub struct Counters {
-    numbers: AtomicSlice<AtomicU64>,
+    numbers: AtomicSlice,
 }
 
 impl Counters {
@@ -129,7 +128,7 @@ impl Counters {
     #[must_use]
     pub fn open(memory: &Memory) -> Option<Self> {
         let is_whole = memory.size() == COUNTERS_BYTES;
-        Some(Self { numbers: memory.atomics(0, COUNTERS_BYTES / 8).filter(|_| is_whole)? })
+        Some(Self { numbers: memory.atomics(COUNTERS_BYTES / 8).filter(|_| is_whole)? })
     }
 
     /// Adds `more`, which may be negative. Only one thread may call it.
@@ -228,7 +227,7 @@ mod tests {
         for (index, counter) in ALL.into_iter().enumerate() {
             counters.set(counter, 1.0 + index as f64);
         }
-        let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
+        let cells = memory.atomics(COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=15).map(f64::from);
         let others = (16..=39).map(f64::from);
@@ -244,7 +243,7 @@ mod tests {
         counters.reject(Reason::Unauthorized);
         counters.reject(Reason::MethodNotAllowed);
         counters.reject(Reason::MethodNotAllowed);
-        let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
+        let cells = memory.atomics(COUNTERS_BYTES / 8).unwrap();
         let read = |at: usize| f64::from_bits(cells.get(at).unwrap().load(Relaxed));
         assert_eq!((read(HTTP_COUNTERS), read(REQUESTS_AT - 1)), (1.0, 2.0));
         assert_eq!(counters.rejections(Reason::MethodNotAllowed), 2.0);

@@ -66,8 +66,8 @@ pub struct EntryRing {
     head: Cursor,
     tail: Cursor,
     /// Of the entry that starts at each unit.
-    states: AtomicSlice<AtomicU64>,
-    words: AtomicSlice<AtomicU64>,
+    states: AtomicSlice,
+    words: AtomicSlice,
     reader: Mutex<()>,
 }
 

@@ -5,7 +5,7 @@
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 /// Keeps memory in place.
 type Keeper = Arc<dyn Any + Send + Sync>;
@@ -47,51 +47,37 @@ impl Memory {
         self.size
     }
 
-    /// `count` cells from byte `from` on. None if they are out of bounds or not aligned.
+    /// Its first `count` cells. None if they are out of bounds or not aligned.
     #[must_use]
-    pub fn atomics<T: Atomic>(&self, from: usize, count: usize) -> Option<AtomicSlice<T>> {
-        let bytes = count.checked_mul(size_of::<T>())?;
-        let is_inside = from.checked_add(bytes)? <= self.size;
-        let at = self.at.wrapping_add(from).cast::<T>();
+    pub fn atomics(&self, count: usize) -> Option<AtomicSlice> {
+        let is_inside = count.checked_mul(size_of::<AtomicU64>())? <= self.size;
+        let at = self.at.cast::<AtomicU64>();
         (is_inside && at.is_aligned()).then(|| AtomicSlice { at, count, _memory: self.clone() })
     }
 }
 
-/// Types of cells in shared memory.
-pub trait Atomic: sealed::Sealed {}
-impl Atomic for AtomicU32 {}
-impl Atomic for AtomicU64 {}
-
-mod sealed {
-    use std::sync::atomic::{AtomicU32, AtomicU64};
-
-    pub trait Sealed {}
-    impl Sealed for AtomicU32 {}
-    impl Sealed for AtomicU64 {}
-}
-
 /// Cells of shared memory, as a slice of atomics.
-pub struct AtomicSlice<T> {
-    at: *const T,
+pub struct AtomicSlice {
+    at: *const AtomicU64,
     count: usize,
     _memory: Memory,
 }
 
 // SAFETY: atomics may be shared, and the memory is kept alive.
-unsafe impl<T: Sync> Send for AtomicSlice<T> {}
+unsafe impl Send for AtomicSlice {}
 // SAFETY: as above.
-unsafe impl<T: Sync> Sync for AtomicSlice<T> {}
+unsafe impl Sync for AtomicSlice {}
 
-impl<T> Deref for AtomicSlice<T> {
-    type Target = [T];
+impl Deref for AtomicSlice {
+    type Target = [AtomicU64];
 
-    fn deref(&self) -> &[T] {
+    fn deref(&self) -> &[AtomicU64] {
         // SAFETY: `atomics` checked bounds and alignment, and any bits are a valid atomic.
         unsafe { std::slice::from_raw_parts(self.at, self.count) }
     }
 }
 
-impl AtomicSlice<AtomicU64> {
+impl AtomicSlice {
     /// Cells of their own memory, all zero.
     #[must_use]
     pub fn zeroed(count: usize) -> Self {
@@ -109,25 +95,25 @@ mod tests {
     #[test]
     fn slices_of_one_memory_share_its_bytes() {
         let memory = Memory::fresh(64);
-        let words = memory.atomics::<AtomicU32>(8, 4).unwrap();
-        let pairs = memory.atomics::<AtomicU64>(0, 8).unwrap();
-        words[0].store(7, Relaxed);
-        assert_eq!(pairs[1].load(Relaxed).to_ne_bytes()[..4], 7_u32.to_ne_bytes());
+        let [one, other] = [2, 8].map(|count| memory.atomics(count).unwrap());
+        one[1].store(7, Relaxed);
+        assert_eq!((one.len(), other[1].load(Relaxed)), (2, 7));
     }
 
     #[test]
     fn out_of_bounds_or_unaligned_access_is_rejected() {
         let memory = Memory::fresh(64);
-        assert!(memory.atomics::<AtomicU64>(56, 1).is_some());
-        assert!(memory.atomics::<AtomicU64>(56, 2).is_none());
-        assert!(memory.atomics::<AtomicU64>(usize::MAX, 1).is_none());
-        assert!(memory.atomics::<AtomicU64>(0, usize::MAX).is_none());
-        assert!(memory.atomics::<AtomicU64>(4, 1).is_none());
+        assert!(memory.atomics(8).is_some());
+        assert!(memory.atomics(9).is_none());
+        assert!(memory.atomics(usize::MAX).is_none());
+        // SAFETY: the keeper keeps these bytes of `memory` in place.
+        let part = unsafe { Memory::borrowed(memory.at.add(4), 60, Arc::new(memory.clone())) };
+        assert!(part.atomics(1).is_none());
     }
 
     #[test]
     fn slice_keeps_its_memory_alive() {
-        let atomics = Memory::fresh(8).atomics::<AtomicU64>(0, 1).unwrap();
+        let atomics = Memory::fresh(8).atomics(1).unwrap();
         atomics[0].store(7, Relaxed);
         assert_eq!(atomics[0].load(Relaxed), 7);
     }

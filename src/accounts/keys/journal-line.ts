@@ -9,9 +9,9 @@
 
 import { readSync } from "node:fs";
 import { crc32 } from "node:zlib";
+import { networksOf } from "../../runtime/networks.ts";
 import { KEY_JOURNAL_LINE_BYTES_MAX } from "../limits.ts";
 import type { Plan, StoredKey } from "./key.ts";
-import { networksOf } from "./policy.ts";
 import type { Revision } from "./revision.ts";
 
 /** One step from a set of keys to the next. */

@@ -5,8 +5,8 @@
  * cannot be parsed is valid from no address: that rejects one client and admits none.
  */
 
+import { type Networks, networksOf } from "../../runtime/networks.ts";
 import type { Plan, StoredKey } from "./key.ts";
-import { type Networks, networksOf } from "./policy.ts";
 
 export interface PlanRow {
   readonly name: string;

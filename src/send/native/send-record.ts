@@ -1,6 +1,6 @@
 /** What a thread of the native engine reports of one transaction that it sent. */
 
-import { SHARED_TARGETS_MAX } from "../../core/limits.ts";
+import { TARGETS_MAX } from "../../core/limits.ts";
 
 /** Created once and overwritten. */
 export interface SendRecord {
@@ -23,7 +23,7 @@ export function newSendRecord(): SendRecord {
   return {
     number: 0,
     count: 0,
-    peers: new Uint32Array(SHARED_TARGETS_MAX),
+    peers: new Uint32Array(TARGETS_MAX),
     status: 0,
     corked: false,
   };

@@ -4,7 +4,7 @@
  * threads.
  */
 
-import { SHARED_TARGETS_MAX } from "../../core/limits.ts";
+import { TARGETS_MAX } from "../../core/limits.ts";
 import type { Leader } from "../leader.ts";
 import type { LeaderConnection } from "../leader-connection.ts";
 import type { TargetTable } from "./target-table.ts";
@@ -61,7 +61,7 @@ export class TargetPublisher {
       this.#connections.push(liveConnection);
       this.#bytesMax.push(bytesMax);
       const peer = liveConnection?.engineConnection?.peer ?? 0;
-      if (peer === 0 || peers.length === SHARED_TARGETS_MAX) continue;
+      if (peer === 0 || peers.length === TARGETS_MAX) continue;
       peers.push(peer);
       sizes.push(bytesMax);
     }

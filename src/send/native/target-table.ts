@@ -17,7 +17,7 @@ export class TargetTable {
   }
 
   /**
-   * Replaces the targets, at most SHARED_TARGETS_MAX, by these connections, each of which accepts
+   * Replaces the targets, at most TARGETS_MAX, by these connections, each of which accepts
    * transactions of so many bytes.
    */
   set(peers: readonly number[], bytesMax: readonly number[], ttlMs: number): void {

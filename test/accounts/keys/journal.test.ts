@@ -15,10 +15,10 @@ import { createKeyJournal } from "../../../src/accounts/keys/journal.ts";
 import { type KeyChanges, lineOf } from "../../../src/accounts/keys/journal-line.ts";
 import type { StoredKey } from "../../../src/accounts/keys/key.ts";
 import { tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
-import { networksOf } from "../../../src/accounts/keys/policy.ts";
 import type { Revision } from "../../../src/accounts/keys/revision.ts";
 import { createKeyTable, type KeyTable } from "../../../src/accounts/keys/table.ts";
 import { KEY_JOURNAL_LINE_BYTES_MAX } from "../../../src/accounts/limits.ts";
+import { networksOf } from "../../../src/runtime/networks.ts";
 
 const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: true };
 const key = (token: string, account = token): StoredKey => ({

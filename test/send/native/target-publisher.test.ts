@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SHARED_TARGETS_MAX } from "../../../src/core/limits.ts";
+import { TARGETS_MAX } from "../../../src/core/limits.ts";
 import { SATURATED } from "../../../src/send/transport.ts";
 import { fc } from "../../support/properties.ts";
 import { planOf } from "../fixture.ts";
@@ -38,11 +38,11 @@ describe("ingress threads", () => {
     fixture.transport.to(B).streamBytesMax = 2;
     fixture.check();
     expect(fixture.sendAsIngress()).toBeNull();
-    const many = Array.from({ length: SHARED_TARGETS_MAX + 1 }, (_, n) => `10.0.1.${n}:8009`);
+    const many = Array.from({ length: TARGETS_MAX + 1 }, (_, n) => `10.0.1.${n}:8009`);
     fixture.sender.usePlan(planOf(many));
     for (const address of many) fixture.transport.to(address).admit();
     fixture.check();
-    expect(fixture.sendAsIngress(0xffff)?.count).toBe(SHARED_TARGETS_MAX);
+    expect(fixture.sendAsIngress(0xffff)?.count).toBe(TARGETS_MAX);
   });
 
   it("may send nothing once the sender stops", async () => {

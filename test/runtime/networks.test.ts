@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { networksOf } from "../../../src/accounts/keys/policy.ts";
+import { networksOf } from "../../src/runtime/networks.ts";
 
 describe("networks", () => {
   it("contain every address of a range and no other", () => {
