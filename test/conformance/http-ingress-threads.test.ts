@@ -153,6 +153,7 @@ const BASE64 = Buffer.from(BYTES).toString("base64");
 const TEXT_CASES = [
   ["text", text(BASE64)],
   ["text with a line break", text(`${BASE64}\r\n`)],
+  ["text in lines", text(`${BASE64.replaceAll(/(.{76})/g, "$1\n")}\n`)],
   ["text of a browser", text(BASE64, "text/plain;charset=UTF-8")],
   ["text that is none", text(BYTES)],
   ["text without padding", text("AAA")],

@@ -214,8 +214,14 @@ describe("a body of text", () => {
     sendRaw(body, [WITH_KEY, "Content-Type: text/plain;charset=UTF-8"]);
 
   it("is the transaction in base64", async () => {
-    expect((await asText(`${Buffer.from(BYTES).toString("base64")}\n`)).status).toBe(200);
-    expect(Buffer.from(edge.submitted[0]?.bytes ?? [])).toEqual(Buffer.from(BYTES));
+    const encoded = Buffer.from(BYTES).toString("base64");
+    // As the command `base64` prints it: in lines of 76 characters.
+    const lines = encoded.replaceAll(/(.{76})/g, "$1\n");
+    for (const text of [encoded, `${encoded}\r\n`, `${lines}\n`]) {
+      expect((await asText(text)).status).toBe(200);
+    }
+    const submitted = edge.submitted.map(({ bytes }) => Buffer.from(bytes));
+    expect(submitted).toEqual(Array(3).fill(Buffer.from(BYTES)));
   });
 
   it("is handed on as it is if it is no base64", async () => {

@@ -140,7 +140,7 @@ describe("SIGTERM beside clients that keep their connections", () => {
   }
 
   it("closes each connection with a response before it ends", async () => {
-    const running = await start({ http: 'drain_grace = "2s"' });
+    const running = await start({ http: 'drain_grace = "4s"' });
     const clients = Array.from({ length: 4 }, () => createClient(running));
     try {
       running.child.kill("SIGTERM");

@@ -154,14 +154,14 @@ fn read_send(params: Option<Value<'_>>) -> Result<Call, Rejection> {
     Ok(Call::Send { bytes, max_retries })
 }
 
-/// The transaction of a text in padded base64, which line breaks may follow; None for any other
+/// The transaction of a text in padded base64, in which line breaks are ignored; None for any other
 /// body, which the decoder rejects: `decodedText` of `src/http/submit/raw.ts`.
 #[must_use]
 pub fn decode_text(body: &[u8]) -> Option<Vec<u8>> {
-    let end = body.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n'));
-    let text = body.get(..end.map_or(0, |last| last + 1))?;
-    let bytes = BASE64.decode(text).ok()?;
-    (starts_well(&bytes) || !is_in_base58(text)).then_some(bytes)
+    let text: Vec<u8> =
+        body.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    let bytes = BASE64.decode(&text).ok()?;
+    (starts_well(&bytes) || !is_in_base58(&text)).then_some(bytes)
 }
 
 fn read_base64(text: &[u8]) -> Result<Vec<u8>, Rejection> {

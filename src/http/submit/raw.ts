@@ -30,15 +30,12 @@ export function createRawHandler(deps: {
 }
 
 /**
- * The bytes of a body in padded base64, which line breaks may follow. Any other body as it is: raw
- * bytes, or a text that the decoder rejects by its encoding.
+ * The bytes of a body in padded base64, in which line breaks are ignored. Any other body as it is:
+ * raw bytes, or a text that the decoder rejects by its encoding.
  */
 function decodedText(body: Uint8Array): Uint8Array {
-  let size = body.length;
-  while (LINE_ENDS.has(body[size - 1] ?? 0)) size -= 1;
-  const text = Buffer.from(body.buffer, body.byteOffset, size).toString("latin1");
+  const received = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("latin1");
+  const text = received.replaceAll(/[\r\n]/g, "");
   const bytes = decodeBase64(text);
   return bytes === null || (!startsWell(bytes) && isInBase58(text)) ? body : bytes;
 }
-
-const LINE_ENDS: ReadonlySet<number> = new Set([0x0a, 0x0d]);
