@@ -82,7 +82,7 @@ broken file is reported, and what it held before stays.
     const { service: edge, signals } = started;
     const systemd = systemdOfProcess(io);
     const { clock, err } = io;
-    const spawn = (): SuccessorProcess => {
+    const spawn = (): Promise<SuccessorProcess> => {
       const { succeeded, failed } = counts;
       const note = { listen, startedUnixMs: clock.unixMs(), succeeded, failed };
       return spawnSuccessor(note, edge.handover.listener());

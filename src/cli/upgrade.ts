@@ -54,10 +54,22 @@ and the exit code is 1. Must run as the user of the edge, or as root.
       io.err(`not upgraded: ${switched.reason}`);
       return 1;
     }
-    io.out(`process ${switched.pid} serves, process ${before.process.pid} finishes its work`);
+    const { successor } = switched;
+    io.out(`process ${successor.pid} serves, process ${before.process.pid} finishes its work`);
     const timeoutMs = RETIRING_MS_MAX + STOP_MS_MAX + UPGRADE_SPARE_MS;
     const wait = { timeoutMs, periodMs: UPGRADE_LOOK_MS };
-    const isOver = await until(io.clock, wait, () => !isAlive(before.process));
+    let isLost = false;
+    const isOver = await until(io.clock, wait, async () => {
+      if (!isAlive(before.process)) return true;
+      // It may have been replaced in turn.
+      isLost = !isAlive(successor) && (await progressAt(url, io.clock)) === null;
+      return isLost;
+    });
+    if (isLost) {
+      // systemd restarts the service when its reload, this command, is over.
+      io.err(`process ${successor.pid} has ended, and none serves in its place`);
+      return 1;
+    }
     if (isOver) {
       io.out(`upgraded: process ${before.process.pid} has ended`);
       return 0;
@@ -75,7 +87,7 @@ interface Progress {
 }
 
 type Switched =
-  | { readonly kind: "replaced"; readonly pid: number }
+  | { readonly kind: "replaced"; readonly successor: ProcessIdentity }
   | { readonly kind: "failed"; readonly reason: string };
 
 /** @throws SetupError when the process cannot be told */
@@ -109,7 +121,7 @@ async function untilReplaced(
   await until(clock, wait, async () => {
     const now = await progressAt(url, clock);
     if (now !== null && now.process.pid !== pid) {
-      result = { kind: "replaced", pid: now.process.pid };
+      result = { kind: "replaced", successor: now.process };
     } else if (now !== null && now.attempt > before.attempt && now.state === "failed") {
       result = { kind: "failed", reason: now.reason ?? "the reason is unknown" };
     } else if (!isAlive(before.process)) {

@@ -71,6 +71,11 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
+function parentOf(pid: number): number {
+  const [, parent] = /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(parent);
+}
+
 function pidOf({ child }: EdgeProcess): number {
   if (child.pid === undefined) throw new Error("the edge was not started");
   return child.pid;
@@ -85,7 +90,9 @@ interface Ran {
 }
 
 /** Runs a command of the built program to its end. */
-function command(...args: readonly string[]): Promise<Ran> {
+const command = (...args: readonly string[]): Promise<Ran> => startCommand(...args).ended;
+
+function startCommand(...args: readonly string[]) {
   const child: ChildProcess = spawn(process.execPath, [MAIN, ...args]);
   let [out, err] = ["", ""];
   child.stdout?.on("data", (data: Buffer) => {
@@ -94,7 +101,10 @@ function command(...args: readonly string[]): Promise<Ran> {
   child.stderr?.on("data", (data: Buffer) => {
     err += data;
   });
-  return new Promise((resolve) => child.once("close", (code) => resolve({ code, out, err })));
+  const ended = new Promise<Ran>((resolve) => {
+    child.once("close", (code) => resolve({ code, out, err }));
+  });
+  return { ended, out: () => out };
 }
 
 interface Sent {
@@ -178,6 +188,19 @@ async function eventsOf(edge: EdgeProcess, lastEventId = "") {
   return { ended: read(), text: () => text, close: () => abort.abort() };
 }
 
+/** Sends a transaction over a connection that stays open until the agent is destroyed. */
+async function holdConnection(edge: EdgeProcess): Promise<Agent> {
+  const kept = new Agent({ keepAlive: true });
+  const headers = { "api-x-token": WIDE_KEY };
+  await new Promise((resolve) => {
+    const asked = request(edge.url + RAW_PATH, { agent: kept, method: "POST", headers }, (from) =>
+      from.resume().on("end", resolve),
+    );
+    asked.end(network.tipped().bytes);
+  });
+  return kept;
+}
+
 describe("upgrade", () => {
   it("replaces the process under load without one failed or refused request", async () => {
     const edge = await start();
@@ -186,6 +209,9 @@ describe("upgrade", () => {
     const exit = new Promise((resolve) => edge.child.once("exit", resolve));
     const upgraded = command("upgrade", "--config", edge.file);
     await until("the successor to serve", () => edge.output().includes("finishes its work"));
+    // systemd supervises its own children alone.
+    expect(parentOf(successorsOf(edge)[0] ?? 0)).not.toBe(pidOf(edge));
+    expect(edge.exitCode).toBeNull();
     const before = clients.sent.length;
     await until("the load to go on", () => clients.sent.length > before + 50);
     await clients.stop();
@@ -335,6 +361,20 @@ describe("upgrade", () => {
     expect(await edge.post(network.tipped().bytes)).toBe(200);
   });
 
+  it("fails when the successor is killed while the old process finishes its work", async () => {
+    const edge = await start();
+    const kept = await holdConnection(edge);
+    const upgrade = startCommand("upgrade", "--config", edge.file);
+    await until("the successor to serve", () => upgrade.out().includes("finishes its work"));
+    const [successor = 0] = successorsOf(edge);
+    kill(successor, "SIGKILL");
+    const { code, err } = await upgrade.ended;
+    expect(code).toBe(1);
+    expect(err).toContain(`process ${successor} has ended, and none serves in its place`);
+    expect(edge.exitCode).toBeNull();
+    kept.destroy();
+  });
+
   it("is refused to a file of control, and where no edge runs", async () => {
     const edge = await start();
     const whole = readFileSync(edge.file, "utf8");
@@ -377,16 +417,7 @@ describe("SIGTERM during an upgrade", () => {
   it("ends the old process without its grace once the successor serves", async () => {
     const edge = await start({ http: 'drain_grace = "10m"' });
     const exit = new Promise((resolve) => edge.child.once("exit", resolve));
-    const { bytes } = network.tipped();
-    const kept = new Agent({ keepAlive: true });
-    await new Promise((resolve) => {
-      const asked = request(
-        edge.url + RAW_PATH,
-        { agent: kept, method: "POST", headers: { "api-x-token": WIDE_KEY } },
-        (response) => response.resume().on("end", resolve),
-      );
-      asked.end(bytes);
-    });
+    const kept = await holdConnection(edge);
     process.kill(pidOf(edge), "SIGUSR2");
     await until("the successor to serve", () => edge.output().includes("finishes its work"));
     process.kill(pidOf(edge), "SIGTERM");

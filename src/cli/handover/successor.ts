@@ -26,6 +26,8 @@ export interface SuccessorProcess {
   onMessage(act: (message: unknown) => void): void;
   /** `how` says how it ended, for people. */
   onExit(act: (how: string) => void): void;
+  /** Makes it a child of the system's first process. */
+  leave(): Promise<void>;
 }
 
 export interface UpgradeDeps {
@@ -36,7 +38,7 @@ export interface UpgradeDeps {
   /** Continued here with each failure. */
   readonly counts: UpgradeCounts;
   /** @throws Error when the system starts no process */
-  readonly spawn: () => SuccessorProcess;
+  readonly spawn: () => Promise<SuccessorProcess>;
 }
 
 export interface UpgradeStatus {
@@ -92,7 +94,7 @@ class UpgradeState implements Upgrade {
   }
 
   start(): void {
-    const { clock, err, edge, spawn, systemd } = this.#deps;
+    const { clock, err, systemd } = this.#deps;
     if (this.status.state === "starting" || this.isRetiring) {
       err("upgrade: a successor was started already");
       return;
@@ -101,14 +103,19 @@ class UpgradeState implements Upgrade {
     this.status = { attempt, state: "starting", reason: null, successor: null };
     systemd.reloading("starting a successor");
     this.#startedNs = clock.nowNs();
+    void this.#spawn();
+  }
+
+  async #spawn(): Promise<void> {
+    const { clock, err, edge, spawn } = this.#deps;
     let process: SuccessorProcess;
     try {
       const waitMs = edge.waitMs();
       if (waitMs > 0) throw new Error(tooEarly(waitMs));
       edge.lend();
-      process = spawn();
+      process = await spawn();
     } catch (error) {
-      void this.#failed(`no process was started: ${messageOf(error)}`);
+      await this.#failed(`no process was started: ${messageOf(error)}`);
       return;
     }
     const timer = clock.after(this.#timeoutMs, () => this.#timedOut(current));
@@ -122,6 +129,7 @@ class UpgradeState implements Upgrade {
     err(`upgrade: process ${process.pid} starts as the successor`);
     process.onMessage((message) => this.#onMessage(current, message));
     process.onExit((how) => this.#onExit(current, how));
+    if (this.#isStopping) this.abort();
   }
 
   abort(): void {
@@ -139,7 +147,7 @@ class UpgradeState implements Upgrade {
     else if (told.kind === "ask") this.#deps.edge.receipts.asked(told.number);
     else if (told.kind === "ready") void this.#release(current);
     // A successor that this process has ended says so too late.
-    else if (current.reason === null) this.#retire(current);
+    else if (current.reason === null) void this.#retire(current);
   }
 
   async #release(current: Attempt): Promise<void> {
@@ -156,12 +164,13 @@ class UpgradeState implements Upgrade {
     await current.process.send({ kind: "takeOver" }).catch(() => {});
   }
 
-  #retire({ process, timer }: Attempt): void {
+  async #retire({ process, timer }: Attempt): Promise<void> {
     const { clock, err, edge, systemd } = this.#deps;
     timer.cancel();
     this.#current = null;
     this.status = { ...this.status, state: "retiring" };
     edge.retire();
+    await process.leave();
     systemd.follow(process.pid, `process ${process.pid} serves now`);
     err(`upgrade: process ${process.pid} serves; this one finishes its work`);
     const untilNs = clock.nowNs() + RETIRING_MS_MAX * NS_PER_MS;

@@ -9,7 +9,7 @@ const TIMEOUT_MS = 60_000;
 const PID = 815;
 
 /** A successor that does what the test says. */
-function fakeProcess() {
+function fakeProcess(leave: () => void) {
   const sent: ToSuccessor[] = [];
   const signals: string[] = [];
   let onMessage: (message: unknown) => void = () => {};
@@ -29,6 +29,7 @@ function fakeProcess() {
       onExit: (act: (how: string) => void) => {
         onExit = act;
       },
+      leave: async () => leave(),
     },
   };
 }
@@ -83,9 +84,9 @@ function setUp(spawnError: Error | null = null) {
         follow: (pid) => void steps.push(`MAINPID=${pid}`),
       },
       counts,
-      spawn() {
+      async spawn() {
         if (spawnError !== null) throw spawnError;
-        processes.push(fakeProcess());
+        processes.push(fakeProcess(step("leave")));
         return latest().process;
       },
     },
@@ -110,6 +111,7 @@ describe("an upgrade", () => {
   it("that fails is counted, with the time that it took", async () => {
     const { clock, upgrade, latest, pause, counts } = setUp();
     upgrade.start();
+    await pause();
     clock.advance(2_500);
     latest().tell({ kind: "failed", reason: "no memory" });
     latest().exit("with exit code 1");
@@ -132,12 +134,14 @@ describe("an upgrade", () => {
     expect(errors).toEqual([`upgrade failed: ${reason}`]);
     alone.waitMs = 0;
     upgrade.start();
+    await pause();
     expect(upgrade.status).toMatchObject({ attempt: 2, state: "starting", successor: PID });
   });
 
   it("lends, releases when the successor is ready, and retires when it serves", async () => {
     const { clock, steps, upgrade, latest, pause, finished, hand } = setUp();
     upgrade.start();
+    await pause();
     expect(upgrade.status).toMatchObject({ attempt: 1, state: "starting", successor: PID });
     expect(steps).toEqual(["RELOADING", "lend"]);
     latest().tell({ kind: "waiting", missing: ["live"] });
@@ -147,7 +151,9 @@ describe("an upgrade", () => {
     expect(upgrade.isRetiring).toBe(false);
     latest().tell({ kind: "serving" });
     expect(upgrade.isRetiring).toBe(true);
-    expect(steps).toEqual(["RELOADING", "lend", "release", "retire", `MAINPID=${PID}`]);
+    await pause();
+    const replaced = ["retire", "leave", `MAINPID=${PID}`];
+    expect(steps).toEqual(["RELOADING", "lend", "release", ...replaced]);
     clock.advance(TIMEOUT_MS);
     await pause();
     expect(finished()).toBe(false);
@@ -166,7 +172,9 @@ describe("an upgrade", () => {
   it("does not wait for connections and transactions without a bound", async () => {
     const { clock, errors, upgrade, latest, pause, finished } = setUp();
     upgrade.start();
+    await pause();
     latest().tell({ kind: "serving" });
+    await pause();
     clock.advance(RETIRING_MS_MAX + RETIRING_LOOK_MS);
     await pause();
     expect(finished()).toBe(true);
@@ -176,6 +184,7 @@ describe("an upgrade", () => {
   it("fails when the successor is not ready in time, with what it waits for", async () => {
     const { clock, steps, errors, upgrade, latest, pause } = setUp();
     upgrade.start();
+    await pause();
     latest().tell({ kind: "waiting", missing: ["slot", "live"] });
     clock.advance(TIMEOUT_MS);
     expect(latest().signals).toEqual(["SIGTERM"]);
@@ -196,6 +205,7 @@ describe("an upgrade", () => {
   it("is over when the time is up, also for one that then says it serves", async () => {
     const { clock, steps, upgrade, latest, pause } = setUp();
     upgrade.start();
+    await pause();
     clock.advance(TIMEOUT_MS);
     expect(latest().signals).toEqual(["SIGTERM"]);
     latest().tell({ kind: "serving" });
@@ -214,6 +224,7 @@ describe("an upgrade", () => {
       closed = resolve;
     });
     upgrade.start();
+    await pause();
     latest().tell({ kind: "ready" });
     await pause();
     clock.advance(TIMEOUT_MS);
@@ -225,16 +236,19 @@ describe("an upgrade", () => {
   it("fails when the successor ends, with its reason, and can be tried again", async () => {
     const { steps, upgrade, latest, pause } = setUp();
     upgrade.start();
+    await pause();
     latest().tell({ kind: "failed", reason: "http.listen changed" });
     latest().exit("with exit code 1");
     await pause();
     expect(upgrade.status.reason).toBe("http.listen changed");
     upgrade.start();
+    await pause();
     latest().exit("with exit code 1");
     await pause();
     expect(upgrade.status).toMatchObject({ attempt: 2, state: "failed" });
     expect(upgrade.status.reason).toContain("it ended with exit code 1");
     upgrade.start();
+    await pause();
     latest().tell({ kind: "ready" });
     await pause();
     latest().exit("by SIGKILL");
@@ -254,6 +268,7 @@ describe("an upgrade", () => {
     faults.release = new Error("stuck");
     faults.takeBack = new Error("EADDRINUSE");
     upgrade.start();
+    await pause();
     latest().tell({ kind: "ready" });
     await pause();
     expect(latest().sent).toEqual([]);
@@ -270,6 +285,7 @@ describe("an upgrade", () => {
       done = resolve;
     });
     upgrade.start();
+    await pause();
     latest().tell({ kind: "ready" });
     await pause();
     expect(latest().sent).toEqual([]);
@@ -282,32 +298,39 @@ describe("an upgrade", () => {
     expect(steps.filter((name) => name.startsWith("asked"))).toEqual(["asked 1", "asked 2"]);
   });
 
-  it("is not started twice", () => {
-    const { errors, upgrade, latest } = setUp();
+  it("is not started twice", async () => {
+    const { errors, upgrade, latest, pause } = setUp();
     upgrade.start();
+    await pause();
     const first = latest();
     upgrade.start();
+    await pause();
     expect(latest()).toBe(first);
     first.tell({ kind: "serving" });
     upgrade.start();
+    await pause();
     expect(errors.filter((line) => line.includes("started already"))).toHaveLength(2);
   });
 
   it("is aborted when this process stops, which then takes nothing back", async () => {
-    const { clock, steps, upgrade, latest, pause } = setUp();
-    upgrade.abort();
-    upgrade.start();
-    upgrade.abort();
-    expect(latest().signals).toEqual(["SIGTERM"]);
-    latest().exit("by SIGTERM");
-    await pause();
-    expect(steps).toEqual(["RELOADING", "lend"]);
-    expect(clock.pending).toBe(0);
+    for (const isEarly of [true, false]) {
+      const { clock, steps, upgrade, latest, pause } = setUp();
+      upgrade.start();
+      if (!isEarly) await pause();
+      upgrade.abort();
+      await pause();
+      expect(latest().signals).toEqual(["SIGTERM"]);
+      latest().exit("by SIGTERM");
+      await pause();
+      expect(steps).toEqual(["RELOADING", "lend"]);
+      expect(clock.pending).toBe(0);
+    }
   });
 
   it("takes nothing back from a successor that has served, whatever becomes of it", async () => {
     const { steps, upgrade, latest, pause } = setUp();
     upgrade.start();
+    await pause();
     latest().tell({ kind: "serving" });
     latest().exit("by SIGKILL");
     await pause();
@@ -315,9 +338,10 @@ describe("an upgrade", () => {
     expect(steps).not.toContain("takeBack");
   });
 
-  it("ignores messages that it does not know", () => {
-    const { upgrade, latest } = setUp();
+  it("ignores messages that it does not know", async () => {
+    const { upgrade, latest, pause } = setUp();
     upgrade.start();
+    await pause();
     for (const message of [null, "serving", {}, { kind: "later" }]) latest().tell(message);
     expect(upgrade.status.state).toBe("starting");
   });
