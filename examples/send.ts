@@ -1,17 +1,19 @@
-// Sends transactions over one kept connection, with Node alone; `node:https` for an https: address.
+// Sends transactions over one kept connection, with Node alone.
 import { readFileSync } from "node:fs";
-import { Agent, type IncomingMessage, request } from "node:http";
+import * as http from "node:http";
+import * as https from "node:https";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const { URL: url = "http://127.0.0.1:8080", KEY: key = "" } = process.env;
+const { Agent, request } = url.startsWith("https:") ? https : http;
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 const RETRYABLE = ["rate_limited", "no_leader", "overloaded", "internal"];
 const ATTEMPTS_MAX = 5;
 
 async function call(method: string, path: string, body: Uint8Array) {
   const headers = { "api-x-token": key, "content-type": "application/octet-stream" };
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
     request(url + path, { method, agent, headers }, resolve)
       .on("error", reject)
       .end(body);

@@ -8,6 +8,7 @@
 import { existsSync } from "node:fs";
 import type { Config, ControlConfig } from "../config/config.ts";
 import { describeEffective, describeKeys } from "../config/describe.ts";
+import { edgeName } from "../config/edge-name.ts";
 import { describeProblems, readConfig, readControl, serviceOf } from "../config/load.ts";
 import type { Resolved } from "../config/resolve.ts";
 import type { ListenAddress } from "../config/value-types.ts";
@@ -44,31 +45,56 @@ ${describeKeys()}
       print(resolved, file, io);
       if (resolved.kind !== "ok") return 1;
       const found = await controlPreflight(resolved.config);
-      return (await startsHere(CONTROL, found, resolved.config, file, io)) ? 0 : 1;
+      return (await startsHere(CONTROL, found, resolved.config.admin.listen, file, io)) ? 0 : 1;
     }
     const resolved = readConfig(file);
     print(resolved, file, io);
     if (resolved.kind !== "ok") return 1;
     requireOpenFiles();
     const { preflight } = await import("../edge/preflight.ts");
-    const found = await preflight(resolved.config);
-    return (await startsHere(EDGE, found, resolved.config, file, io)) ? 0 : 1;
+    const { config } = resolved;
+    const found = await preflight(config);
+    return (await startsHere(edgeOf(config), found, config.admin.listen, file, io)) ? 0 : 1;
   },
 };
 
-/** A service, and the metric by which its admin listener is recognized. */
+/** A service, and how it is recognized on its admin listener. */
 interface Subject {
   readonly one: string;
   readonly running: string;
-  readonly metric: string;
+  /** The path that is asked. */
+  readonly path: string;
+  readonly name: string;
+  /** The name of the service that gave this answer; null: it is none. */
+  nameIn(answer: string): string | null;
 }
 
-const EDGE: Subject = { one: "an edge", running: "the edge", metric: "touchdown_build_info{" };
 const CONTROL: Subject = {
   one: "a control process",
   running: "the control process",
-  metric: "touchdown_control_build_info{",
+  path: "/metrics",
+  name: "control",
+  nameIn: (answer) => (answer.includes("touchdown_control_build_info{") ? "control" : null),
 };
+
+function edgeOf(config: Config): Subject {
+  const own = `edge ${edgeName(config)} of region ${config.region}`;
+  return {
+    one: "an edge",
+    running: "the edge",
+    path: "/upgrade",
+    name: own,
+    nameIn(answer) {
+      const { process, edge } = JSON.parse(answer) as {
+        readonly process?: unknown;
+        readonly edge?: { readonly region: string; readonly name: string };
+      };
+      if (process === undefined) return null;
+      // Versions up to 0.1.0 do not say which edge they are.
+      return edge === undefined ? own : `edge ${edge.name} of region ${edge.region}`;
+    },
+  };
+}
 
 /** What keeps the control process from starting here, apart from what it asks others. */
 async function controlPreflight(config: ControlConfig): Promise<Preflight> {
@@ -98,12 +124,13 @@ async function controlPreflight(config: ControlConfig): Promise<Preflight> {
 
 /** Prints what keeps a service from starting here; returns whether nothing does. */
 async function startsHere(
-  { one, running, metric }: Subject,
+  subject: Subject,
   { problems, inUse, warnings }: Preflight,
-  { admin }: Pick<Config, "admin"> | Pick<ControlConfig, "admin">,
+  adminListen: ListenAddress,
   file: string,
   io: Io,
 ): Promise<boolean> {
+  const { one, running } = subject;
   for (const message of warnings) {
     io.err(`${file}: ${one} on this machine would warn: ${message}`);
   }
@@ -112,28 +139,34 @@ async function startsHere(
   }
   if (inUse.length === 0) return problems.length === 0;
   // The usual case of a check: the process of this configuration runs, and is to be restarted.
-  const runs = await isServing(admin.listen, metric, io.clock);
+  const found = await serviceAt(adminListen, subject, io.clock);
+  const runs = found === subject.name;
+  const other = found === null ? "" : ` (${found} answers at admin.listen)`;
   for (const message of inUse) {
     io.err(
       runs
         ? `${file}: ${running} that runs now uses this: ${message}`
-        : `${file}: ${one} on this machine would not start: ${message}`,
+        : `${file}: ${one} on this machine would not start: ${message}${other}`,
     );
   }
   return problems.length === 0 && runs;
 }
 
-/** Whether a service with that metric answers at the admin listener. */
-async function isServing(listen: ListenAddress, metric: string, clock: Clock): Promise<boolean> {
-  if (listen.port === 0) return false;
+/** The name of the service that answers at the admin listener; null: none does. */
+async function serviceAt(
+  listen: ListenAddress,
+  { path, nameIn }: Subject,
+  clock: Clock,
+): Promise<string | null> {
+  if (listen.port === 0) return null;
   try {
     return await withTimeout(clock, READY_PROBE_MS_MAX, async (signal) => {
-      const response = await fetch(adminUrl(listen, "/metrics"), { signal });
-      return (await response.text()).includes(metric);
+      const response = await fetch(adminUrl(listen, path), { signal });
+      return nameIn(await response.text());
     });
   } catch {
     // Whatever does not answer as one is none.
-    return false;
+    return null;
   }
 }
 

@@ -5,6 +5,7 @@
  */
 
 import { setFlagsFromString } from "node:v8";
+import { edgeName } from "../config/edge-name.ts";
 import { loadConfig } from "../config/load.ts";
 import { formatListen } from "../config/value-types.ts";
 import { messageOf, SetupError } from "../core/errors.ts";
@@ -69,7 +70,12 @@ broken file is reported, and what it held before stays.
       const { problems } = await preflight(config);
       if (problems.length > 0) throw new SetupError([`${file}:`, ...problems].join("\n  "));
       const { startEdge } = await import("../edge/edge.ts");
-      const upgrade = (): object => ({ process: JSON.parse(ownIdentity()), upgrade: status() });
+      const upgrade = (): object => ({
+        process: JSON.parse(ownIdentity()),
+        edge: { region: config.region, name: edgeName(config) },
+        timeoutMs: config.http.upgradeTimeoutMs,
+        upgrade: status(),
+      });
       return await startEdge(config, { clusterWorker, predecessor, upgrade, upgrades: counts });
     }).catch((error: unknown) => {
       predecessor?.failed(messageOf(error));

@@ -7,7 +7,7 @@ import { parseDuration } from "../config/durations.ts";
 import { loadConfig, loadControl, serviceOf } from "../config/load.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, NS_PER_MS, sleep, withTimeout } from "../core/clock.ts";
-import { SetupError } from "../core/errors.ts";
+import { fetchReasonOf, SetupError } from "../core/errors.ts";
 import { type Command, noPositionals, optionalText, requiredText, UsageError } from "./command.ts";
 import { READY_POLL_MS, READY_PROBE_MS_MAX } from "./limits.ts";
 
@@ -84,16 +84,8 @@ async function probe(url: string, timeoutMs: number, clock: Clock): Promise<stri
       return response.status === 200 ? null : `${url} answers ${response.status} ${body}`.trimEnd();
     });
   } catch (error) {
-    return `${url} cannot be reached (${reasonOf(error)})`;
+    return `${url} cannot be reached (${fetchReasonOf(error)})`;
   }
-}
-
-/** fetch reports "fetch failed" and keeps the reason in the cause: a code, or a message. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  if (cause instanceof Error) return "code" in cause ? String(cause.code) : cause.message;
-  return error.name === "AbortError" ? "no answer in time" : error.message;
 }
 
 /** Maximum length of the response text in a message. */

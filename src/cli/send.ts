@@ -8,7 +8,7 @@
 import { parseDuration } from "../config/durations.ts";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { decodeBase58, decodeBase64 } from "../core/encoding.ts";
-import { SetupError } from "../core/errors.ts";
+import { fetchReasonOf, SetupError } from "../core/errors.ts";
 import { SIGNATURES_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import {
   type Command,
@@ -172,7 +172,8 @@ async function post(
     });
     return answerOf(response.status, await response.text());
   } catch (error) {
-    if (!abort.signal.aborted) throw new SetupError(`${endpoint} cannot be reached: ${why(error)}`);
+    if (!abort.signal.aborted)
+      throw new SetupError(`${endpoint} cannot be reached: ${fetchReasonOf(error)}`);
     const waitedMs = Math.round((clock.nowNs() - startNs) / NS_PER_MS);
     throw new SetupError(`${endpoint} did not answer within ${waitedMs} ms`);
   } finally {
@@ -198,12 +199,4 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
     // Not JSON, so not an edge's response; the caller shows the text instead.
     return {};
   }
-}
-
-/** fetch reports "fetch failed" and keeps the reason in the cause: a code, or a message. */
-function why(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  if (!(cause instanceof Error)) return error.message;
-  return "code" in cause ? String(cause.code) : cause.message;
 }

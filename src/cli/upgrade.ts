@@ -47,9 +47,18 @@ and the exit code is 1. Must run as the user of the edge, or as root.
     const { admin, http } = loadConfig(file);
     const url = adminUrl(admin.listen, "/upgrade");
     const before = await progressAt(url, io.clock);
-    if (before === null) throw new SetupError(`no edge answers at ${url}`);
-    signal(before.process);
-    const switched = await untilReplaced(before, url, io.clock, http.upgradeTimeoutMs);
+    if (before === null) {
+      throw new SetupError(
+        `no edge answers at ${url}; after a change of admin.listen send the edge SIGUSR2 yourself`,
+      );
+    }
+    if (before.state === "starting") {
+      io.err("an upgrade is on its way, with the configuration as it was when that began");
+    } else {
+      signal(before.process);
+    }
+    const waitMs = before.timeoutMs ?? http.upgradeTimeoutMs;
+    const switched = await untilReplaced(before, url, io.clock, waitMs);
     if (switched.kind === "failed") {
       io.err(`not upgraded: ${switched.reason}`);
       return 1;
@@ -81,6 +90,8 @@ and the exit code is 1. Must run as the user of the edge, or as root.
 
 interface Progress {
   readonly process: ProcessIdentity;
+  /** Its `http.upgrade_timeout`; null: its version does not say. */
+  readonly timeoutMs: number | null;
   readonly attempt: number;
   readonly state: string;
   readonly reason: string | null;
@@ -116,13 +127,14 @@ async function untilReplaced(
   timeoutMs: number,
 ): Promise<Switched> {
   const { pid } = before.process;
+  const attempt = before.state === "starting" ? before.attempt : before.attempt + 1;
   let result: Switched | null = null;
   const wait = { timeoutMs: timeoutMs + UPGRADE_SPARE_MS, periodMs: UPGRADE_LOOK_MS };
   await until(clock, wait, async () => {
     const now = await progressAt(url, clock);
     if (now !== null && now.process.pid !== pid) {
       result = { kind: "replaced", successor: now.process };
-    } else if (now !== null && now.attempt > before.attempt && now.state === "failed") {
+    } else if (now !== null && now.attempt >= attempt && now.state === "failed") {
       result = { kind: "failed", reason: now.reason ?? "the reason is unknown" };
     } else if (!isAlive(before.process)) {
       result = { kind: "failed", reason: `process ${pid} has ended, and none serves in its place` };
@@ -152,6 +164,7 @@ function progressOf(answer: unknown): Progress | null {
   const upgrade: object = "upgrade" in answer && answer.upgrade ? answer.upgrade : {};
   return {
     process,
+    timeoutMs: "timeoutMs" in answer ? Number(answer.timeoutMs) : null,
     attempt: "attempt" in upgrade ? Number(upgrade.attempt) : 0,
     state: "state" in upgrade ? String(upgrade.state) : "idle",
     reason: "reason" in upgrade && typeof upgrade.reason === "string" ? upgrade.reason : null,

@@ -300,6 +300,14 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Why `fetch` failed: it says "fetch failed", and keeps the code or the message in the cause. */
+export function fetchReasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (cause instanceof Error) return codeOf(cause) ?? cause.message;
+  return error.name === "AbortError" ? "no answer in time" : error.message;
+}
+
 /** An error in the operator's setup; ends the command with exit code 1. */
 export class SetupError extends Error {
   override readonly name = "SetupError";

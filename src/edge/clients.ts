@@ -21,17 +21,14 @@ import {
   createAccessControl,
 } from "../limits/access-control.ts";
 import type { NativeQuicListenOptions } from "../native/contract.ts";
-import type {
-  IngressThreads,
-  PresentedCertificate,
-  QuicSockets,
-} from "../native-ingress/ingress-threads.ts";
+import type { IngressThreads, PresentedCertificate } from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import { VERSION } from "../runtime/version.ts";
 import { type CertificateHolder, createCertificateHolder } from "./certificate.ts";
+import { type PredecessorListener, requireSameServer } from "./inherited-listener.ts";
 import type { EdgeKeys } from "./keys.ts";
 import { buildNativeIngress, type NativeIngressContext } from "./native-ingress.ts";
 import { connectionsWithin } from "./open-file-limit.ts";
@@ -51,23 +48,6 @@ export interface ClientSideDeps {
   readonly health: Health;
   /** Where the edge listens that this one replaces; null without one. */
   readonly inherited: PredecessorListener | null;
-}
-
-/** What a process gets of the listeners of the one that it replaces. */
-export interface InheritedListener {
-  /** The file descriptor of the listening socket; null: it cannot be passed on. */
-  readonly socket: number | null;
-  readonly port: number;
-  /** Its sockets for QUIC clients; null: it serves none. */
-  readonly quicSockets: QuicSockets | null;
-}
-
-/** The same, as the successor sees it. */
-export interface PredecessorListener extends Pick<InheritedListener, "socket" | "port"> {
-  /** `QuicSockets.places` where the successor listens for QUIC clients; empty: none are there. */
-  readonly quicPlaces: readonly number[];
-  /** How many processes there were before the successor, one after the other. */
-  readonly processNumber: number;
 }
 
 /** Client counters over all threads. */
@@ -196,12 +176,17 @@ const ADDRESS_PART = 4;
 /** Connections from this host besides those of ingress threads. */
 const SPARE_CONNECTIONS = 64;
 
-/** Where clients connect, and where the main thread's server listens. */
+/**
+ * Where clients connect, and where the main thread's server listens.
+ *
+ * @throws SetupError where the process before has another server
+ */
 function listenersOf(
   { http }: Config,
   inherited: PredecessorListener | null,
   hasIngressThreads: boolean,
 ) {
+  if (inherited !== null) requireSameServer(inherited, hasIngressThreads);
   const publicListen = inherited === null ? http.listen : { ...http.listen, port: inherited.port };
   const sharing = inherited === null ? ("later" as const) : ("now" as const);
   const serverListen = hasIngressThreads ? UPSTREAM_LISTEN : { ...publicListen, sharing };

@@ -21,8 +21,9 @@ import type { HttpServer } from "../http/server.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
 import type { Admin, Readiness } from "../telemetry/admin.ts";
-import type { Clients, InheritedListener, PredecessorListener } from "./clients.ts";
+import type { Clients } from "./clients.ts";
 import type { ReceiptExporter, ReceiptOrigin } from "./handover-receipts.ts";
+import type { InheritedListener, PredecessorListener } from "./inherited-listener.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Lifecycle } from "./leaders.ts";
 

@@ -4,7 +4,6 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
 import { createGlobalLimits, type GlobalLimits } from "../accounts/global-limits/sync.ts";
 import { createKeyFeed, type KeyFeed } from "../accounts/keys/feed.ts";
 import { type KeysFile, keyRowsOf, loadKeysFile } from "../accounts/keys/keys-file.ts";
@@ -12,6 +11,7 @@ import { openLendableJournal } from "../accounts/keys/lendable-journal.ts";
 import { createKeyTable, type KeyTable } from "../accounts/keys/table.ts";
 import { createUsage, type Usage } from "../accounts/usage/usage.ts";
 import type { Config } from "../config/config.ts";
+import { edgeName } from "../config/edge-name.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -91,7 +91,7 @@ export function loadKeys(path: string): KeysFile["keys"] {
 function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKeys {
   const { clock, log, modules } = deps;
   const { accounts, limits, region } = config;
-  const edge = config.name ?? hostname();
+  const edge = edgeName(config);
   const table = createKeyTable();
   const database = requireModule(modules.createDatabase)(
     { clock, log },

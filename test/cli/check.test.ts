@@ -1,7 +1,7 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { run } from "../../src/cli/run.ts";
@@ -156,9 +156,21 @@ describe("check of an edge whose ports are in use", () => {
   }
 
   it("exits with 0 if they are those of the edge that it is to replace", async () => {
-    const { code, err } = await checkBeside('touchdown_build_info{version="1"} 1\n');
-    expect(code).toBe(0);
-    expect(err).toContain("the edge that runs now uses this: http.listen: ");
+    const edge = { region: "local", name: hostname() };
+    // Version 0.1.0 does not say which edge it is.
+    for (const answer of [{ process: {}, edge }, { process: {} }]) {
+      const { code, err } = await checkBeside(JSON.stringify(answer));
+      expect(code).toBe(0);
+      expect(err).toContain("the edge that runs now uses this: http.listen: ");
+    }
+  });
+
+  it("exits with 1 if they are those of another edge, and names it", async () => {
+    const edge = { region: "local", name: "another" };
+    const { code, err } = await checkBeside(JSON.stringify({ process: {}, edge }));
+    expect(code).toBe(1);
+    expect(err).toContain("an edge on this machine would not start: http.listen: ");
+    expect(err).toContain("(edge another of region local answers at admin.listen)");
   });
 
   it("exits with 1 if they are those of another program", async () => {

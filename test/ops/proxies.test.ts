@@ -36,6 +36,8 @@ interface Reply {
   /** 0 when there was no response. */
   readonly status: number;
   readonly text: string;
+  /** `access-control-allow-origin`, without which a browser's script does not see the response. */
+  readonly allowedOrigin?: string | undefined;
 }
 
 type Clients = ReturnType<typeof createClients>;
@@ -58,7 +60,8 @@ function createClients({ port, certificate }: RunningProxy) {
             text += chunk.toString();
           });
           from.on("error", (error) => resolve({ status: 0, text: String(error) }));
-          from.on("end", () => resolve({ status: from.statusCode ?? 0, text }));
+          const allowedOrigin = from.headers["access-control-allow-origin"];
+          from.on("end", () => resolve({ status: from.statusCode ?? 0, text, allowedOrigin }));
         });
         sent.on("error", (error) => resolve({ status: 0, text: String(error) }));
         sent.end(body ?? undefined);
@@ -198,11 +201,11 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (
         ({ status }) => status !== 0,
       );
     const raw = await refused(RAW_PATH);
-    expect(raw.status).toBe(503);
+    expect(raw).toMatchObject({ status: 503, allowedOrigin: "*" });
     expect(JSON.parse(raw.text)).toMatchObject({ success: false, reason: "overloaded" });
     for (const path of ["/", "/fast", "/api/v1/sendTransaction"]) {
-      const { status, text } = await refused(path);
-      expect({ path, status }).toEqual({ path, status: 503 });
+      const { text, ...reply } = await refused(path);
+      expect({ path, ...reply }).toEqual({ path, status: 503, allowedOrigin: "*" });
       expect(JSON.parse(text)).toMatchObject({
         jsonrpc: "2.0",
         id: null,

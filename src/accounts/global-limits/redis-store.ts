@@ -27,6 +27,8 @@ export interface LimitStoreDeps {
 export interface RedisLimitStore extends LimitStore {
   /** Edges that are alive, or ended lately; changes nothing. */
   edgeCount(): Promise<number>;
+  /** Why the last connection failed; null: none did, or the store answers. */
+  connectionError(): Error | null;
 }
 
 /** `url` is redis:// or rediss:// (TLS), with user and password if the store requires them. */
@@ -40,6 +42,7 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): R
     retryStrategy: (attempt) => Math.min(100 * 2 ** Math.min(attempt, 10), RETRY_MS_MAX),
   });
   let wasUp = false;
+  let connectionError: Error | null = null;
   /**
    * Upper bound of the store clock's lead over this clock; null until the store has returned its
    * time.
@@ -53,6 +56,7 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): R
 
   client.on("ready", () => {
     wasUp = true;
+    connectionError = null;
     log.info({}, "the store of shared limits answers");
   });
   client.on("close", () => {
@@ -60,7 +64,9 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): R
     wasUp = false;
   });
   // `close` already reports this; without a listener the error would end the process.
-  client.on("error", () => undefined);
+  client.on("error", (error: Error) => {
+    connectionError = error;
+  });
   return {
     start() {
       // An unreachable store does not fail the start; the client keeps retrying.
@@ -87,6 +93,7 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): R
       return count;
     },
     edgeCount: () => client.zcard(`${PREFIX}edges`),
+    connectionError: () => connectionError,
     stop() {
       // No loss to report.
       wasUp = false;

@@ -1,9 +1,10 @@
 /** What `doctor` checks about accounts: the database, the store of shared limits, the provider. */
 
 import { existsSync } from "node:fs";
+import type { RedisLimitStore } from "../../accounts/global-limits/redis-store.ts";
 import type { Config, ControlConfig } from "../../config/config.ts";
 import { type Clock, NS_PER_MS, sleep } from "../../core/clock.ts";
-import { messageOf } from "../../core/errors.ts";
+import { fetchReasonOf, messageOf } from "../../core/errors.ts";
 import { DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
 import { type Finding, findingsOf } from "./finding.ts";
 
@@ -73,7 +74,7 @@ async function store(clock: Clock, url: string): Promise<Finding> {
   const limits = createLimitStore({ clock, log: LOG }, url);
   try {
     limits.start();
-    const count = await firstAnswer(clock, () => limits.edgeCount());
+    const count = await firstAnswer(clock, limits);
     return accounts.ok("shared_limits", `limits.redis_url answers; ${count} edges share limits`);
   } catch (cause) {
     return accounts.error(
@@ -87,13 +88,18 @@ async function store(clock: Clock, url: string): Promise<Finding> {
   }
 }
 
-/** The store's client refuses commands until it is connected: repeated until the time is up. */
-async function firstAnswer<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
+/**
+ * The store's client refuses commands until it is connected: repeated until a connection fails or
+ * the time is up.
+ */
+async function firstAnswer(clock: Clock, limits: RedisLimitStore): Promise<number> {
   const deadlineNs = clock.nowNs() + DOCTOR_RESPONSE_MS_MAX * NS_PER_MS;
   for (;;) {
     try {
-      return await ask();
+      return await limits.edgeCount();
     } catch (cause) {
+      const failure = limits.connectionError();
+      if (failure !== null) throw failure;
       if (clock.nowNs() >= deadlineNs) throw cause;
       await sleep(clock, RETRY_MS);
     }
@@ -140,7 +146,7 @@ async function discovery(issuer: string): Promise<Finding> {
   } catch (cause) {
     return provider.error(
       "discovery",
-      `control.oidc_issuer: ${url}: ${messageOf(cause)}`,
+      `control.oidc_issuer: ${url}: ${fetchReasonOf(cause)}`,
       "no user can log in to the dashboard; keys and management tokens work",
       `curl -sS ${url}`,
     );

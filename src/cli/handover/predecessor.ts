@@ -8,6 +8,7 @@ import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Predecessor, UpgradeCounts } from "../../edge/handover.ts";
 import type { ReceiptImporter, ReceiptMessage } from "../../edge/handover-receipts.ts";
+import { OTHER_SERVER } from "../../edge/inherited-listener.ts";
 import type { QuicSockets } from "../../native-ingress/ingress-threads.ts";
 import { SUCCESSOR_LOOK_MS } from "../limits.ts";
 import {
@@ -139,10 +140,7 @@ function listenerOf(
   if (socket === null) return { socket: null, ...others };
   const inherited = inherit(socket);
   if (inherited !== null) return { socket: inherited, ...others };
-  return refuse(
-    "the listening socket of the running process cannot be used: both need the native engine and " +
-      "http.threads of 1 or more, or both need neither; restart instead",
-  );
+  return refuse(OTHER_SERVER);
 }
 
 /** On another port none of the predecessor's sockets stands before this process's. */

@@ -12,11 +12,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import type { Readable } from "node:stream";
-import type { InheritedListener } from "../../edge/clients.ts";
+import type { InheritedListener } from "../../edge/inherited-listener.ts";
 import { HANDOVER_VARIABLE, type HandoverNote } from "./messages.ts";
 import type { SuccessorProcess } from "./successor.ts";
 
-/** The shell's descriptor for the successor's process number, after standard streams and channel. */
+/** The shell's descriptor for the successor's number, after standard streams and channel. */
 const PID_AT = 4;
 /** The listening socket's descriptor in the successor. */
 const SOCKET_AT = 5;
@@ -72,7 +72,8 @@ export async function spawnSuccessor(
 
 /** The process number that the shell writes. @throws Error when it starts no process */
 async function pidFrom(shell: ChildProcess): Promise<number> {
-  const failed = new Promise<never>((_, reject) => shell.once("error", reject));
+  const failed = new Promise<never>((_, reject) => shell.on("error", reject));
+  if (shell.pid === undefined) return await failed;
   const read = async (): Promise<string> => {
     let text = "";
     for await (const chunk of shell.stdio[PID_AT] as Readable) text += String(chunk);

@@ -101,6 +101,17 @@ describe(`the store of shared limits (${title})`, () => {
   });
 });
 
+describe("a store that cannot be reached", () => {
+  it("is reported with why the connection failed", async () => {
+    const url = `redis://127.0.0.1:${await freePort()}`;
+    const keys = { database_url: migrated.edgeUrl };
+    const tables = { tip: { accounts: [TIP] }, accounts: keys, limits: { redis_url: url } };
+    const found = await edgeStoreFindings(systemClock, configFromValues(tables, folder, {}));
+    expect(found.at(-1)).toMatchObject({ check: "shared_limits", level: "error" });
+    expect(found.at(-1)?.message).toContain("ECONNREFUSED");
+  });
+});
+
 describe("the control process", () => {
   it("has database, owner, vault and provider checked", async () => {
     const found = await controlOf(await startProvider());
@@ -116,5 +127,11 @@ describe("the control process", () => {
     const found = await controlOf(await startProvider("https://other.example"));
     expect(found.at(-1)).toMatchObject({ check: "discovery", level: "error" });
     expect(found.at(-1)?.message).toContain("https://other.example");
+  });
+
+  it("has a provider that does not answer reported, with the reason", async () => {
+    const found = await controlOf(`http://127.0.0.1:${await freePort()}`);
+    expect(found.at(-1)).toMatchObject({ check: "discovery", level: "error" });
+    expect(found.at(-1)?.message).toMatch(/openid-configuration: ECONNREFUSED$/);
   });
 });
