@@ -1,7 +1,8 @@
 //! Hot path: sends a thread's transactions to the targets that the sender sets. A leader gets no
-//! transaction that is larger than it accepts. What a leader cannot take now waits in the engine, highest rank first, as do the sender's deliveries. Deliveries that
-//! the engine does not accept, for example to a leader without a connection, are the sender's task,
-//! which finds them in the record.
+//! transaction that is larger than it accepts. What a leader cannot take now waits in the engine,
+//! highest rank first, as do the sender's deliveries. Deliveries that the engine does not accept,
+//! for example to a leader without a connection, are the sender's task, which finds them in the
+//! record.
 //!
 //! Bursts are corked. One datagram and one system call per transaction cost the thread and the
 //! leaders time. An ingress thread that falls behind holds further transactions in the engine until

@@ -12,6 +12,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import type { InheritedListener } from "../../edge/inherited-listener.ts";
 import { HANDOVER_VARIABLE, type HandoverNote } from "./messages.ts";
 import type { SuccessorProcess } from "./successor.ts";
@@ -74,12 +75,7 @@ export async function spawnSuccessor(
 async function pidFrom(shell: ChildProcess): Promise<number> {
   const failed = new Promise<never>((_, reject) => shell.on("error", reject));
   if (shell.pid === undefined) return await failed;
-  const read = async (): Promise<string> => {
-    let text = "";
-    for await (const chunk of shell.stdio[PID_AT] as Readable) text += String(chunk);
-    return text;
-  };
-  const pid = Number(await Promise.race([failed, read()]));
+  const pid = Number(await Promise.race([failed, text(shell.stdio[PID_AT] as Readable)]));
   if (!(pid > 0)) throw new Error("the shell started no process");
   return pid;
 }
