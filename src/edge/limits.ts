@@ -1,11 +1,15 @@
 /** Fixed bounds of `edge`; `core/limits.ts` holds the bounds that several parts share. */
+import { RECEIPT_LONG_POLLS_MAX, RECEIPT_STREAMS_MAX } from "../http/limits.ts";
 
 /** Open files that an edge needs at most besides its clients' connections and worker threads. */
 export const EDGE_FILES_MAX = 256;
 /** Open files of one worker thread: its event loop's poll and wake-up descriptors. */
 export const WORKER_FILES = 4;
-/** Upstream connections of all ingress threads together. */
-export const UPSTREAM_CONNECTIONS_MAX = 8192;
+/**
+ * Upstream connections of all ingress threads together: each long poll and each stream holds one,
+ * and other requests share the rest.
+ */
+export const UPSTREAM_CONNECTIONS_MAX = RECEIPT_LONG_POLLS_MAX + RECEIPT_STREAMS_MAX + 128;
 /** Interval at which the files of the certificate are looked at, in milliseconds. */
 export const CERTIFICATE_LOOK_MS = 10_000;
 /** An edge warns of a certificate that expires within this time, as the alert does. */

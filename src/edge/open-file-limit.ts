@@ -64,7 +64,7 @@ export function requireOpenFiles(limits: string = systemLimits()): void {
 }
 
 /** Both ends of a proxy connection belong to this process. */
-const FILES_PER_UPSTREAM_CONNECTION = 2;
+export const FILES_PER_UPSTREAM_CONNECTION = 2;
 /** At most one proxy connection per this many files. */
 const UPSTREAM_DIVISOR = 4;
 

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { connectionsWithin, filesMaxOf } from "../../src/edge/open-file-limit.ts";
+import { RECEIPT_LONG_POLLS_MAX, RECEIPT_STREAMS_MAX } from "../../src/http/limits.ts";
 import { SILENT } from "../support/flow.ts";
 
 const LIMITS = `Limit                     Soft Limit           Hard Limit           Units
@@ -57,6 +58,17 @@ describe("the open-file limit", () => {
     expect(under(600, 20_000, 0, true)).toEqual([{ clients: 172, upstreamConnections: 86 }, facts]);
     expect(under(600, 172, 0, true)).toEqual([{ clients: 172, upstreamConnections: 86 }, null]);
     expect(under(600, 1, 0, true)).toEqual([{ clients: 1, upstreamConnections: 86 }, null]);
+  });
+
+  it("leaves ten thousand clients beside all long polls and streams in 20,000 files", () => {
+    const upstreamConnections = RECEIPT_LONG_POLLS_MAX + RECEIPT_STREAMS_MAX + 128;
+    const facts = { wanted: 20_000, connections: 10_268, files: 20_000 };
+    expect(under(20_000, 20_000, 1, true)).toEqual([
+      { clients: 10_268, upstreamConnections },
+      facts,
+    ]);
+    const enough = { clients: 10_000, upstreamConnections };
+    expect(under(20_000, 10_000, 1, true)).toEqual([enough, null]);
   });
 
   it("changes nothing where it is high enough", () => {

@@ -6,7 +6,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../config/config.ts";
-import { filesMaxOf } from "../../edge/open-file-limit.ts";
+import { EDGE_FILES_MAX, UPSTREAM_CONNECTIONS_MAX } from "../../edge/limits.ts";
+import { FILES_PER_UPSTREAM_CONNECTION, filesMaxOf } from "../../edge/open-file-limit.ts";
 import { type Finding, findingsOf } from "./finding.ts";
 
 export interface Host {
@@ -57,7 +58,6 @@ function openFiles(read: Read, { http }: HostConfig): Finding {
   const text = read("proc/self/limits");
   if (text === null) return notShown("open_files", "proc/self/limits", "ulimit -n");
   const files = filesMaxOf(text);
-  // Each proxied request takes two more, and the edge itself 256 (docs/operations.md).
   const wanted = http.connections + FILES_BESIDES_CLIENTS;
   if (files >= wanted) return ok("open_files", `${files} may be open, ${wanted} are enough`);
   return warning(
@@ -69,8 +69,9 @@ function openFiles(read: Read, { http }: HostConfig): Finding {
   );
 }
 
-/** Two for each of 8,192 proxied requests, and what an edge needs itself. */
-const FILES_BESIDES_CLIENTS = 2 * 8192 + 256 + 256;
+/** The last 256 are for worker threads: this check does not know how many there will be. */
+const FILES_BESIDES_CLIENTS =
+  FILES_PER_UPSTREAM_CONNECTION * UPSTREAM_CONNECTIONS_MAX + EDGE_FILES_MAX + 256;
 
 /** The size that the native engine asks for: `SOCKET_BUFFER_BYTES` in native/src/quic/limits.rs. */
 export const ENGINE_SOCKET_BYTES = 4 * 1024 * 1024;
