@@ -10,7 +10,7 @@ import { cpuUs, rssMb } from "../load/children.ts";
 import { commit, machine } from "../machine.ts";
 import { type QuicLoadOptions, readOptions, USAGE } from "./options.ts";
 import { type BenchAccount, newAccounts, type Stage, startStage } from "./stage.ts";
-import { type Group, type GroupResult, type Turn, takeTurn } from "./turn.ts";
+import { type Group, type GroupResult, type Transport, type Turn, takeTurn } from "./turn.ts";
 
 const WARM_UP_RATE = 1_000;
 const WARM_UP_SECONDS = 5;
@@ -42,13 +42,8 @@ export async function runQuicLoad(args: readonly string[]): Promise<void> {
     const used = accounts.slice(0, options.accounts);
     // First, because the memory of connections that were closed is used again.
     if (options.idle > 0) await holdIdle(stage, options, used);
-    await takeTurn(stage, "quic", [groupOf(used, WARM_UP_RATE, options)], WARM_UP_SECONDS);
-    await takeTurn(
-      stage,
-      options.endpoint,
-      [groupOf(used, WARM_UP_RATE, options)],
-      WARM_UP_SECONDS,
-    );
+    const warmUp = [groupOf(used, WARM_UP_RATE, options)];
+    for (const side of sidesOf(options)) await takeTurn(stage, side, warmUp, WARM_UP_SECONDS);
     if (options.rates.length > 0) await compareSides(stage, options, used);
     if (options.handshakes > 0) await withstandHandshakes(stage, options, used);
     if (options.greedy > 0) await withstandGreed(stage, options, accounts);
@@ -57,6 +52,10 @@ export async function runQuicLoad(args: readonly string[]): Promise<void> {
   } finally {
     await stage.stop();
   }
+}
+
+function sidesOf({ libraries, endpoint }: QuicLoadOptions): readonly Transport[] {
+  return libraries ? ["tpu", "touchdown", "reqwest"] : ["quic", endpoint];
 }
 
 function groupOf(
@@ -75,20 +74,20 @@ async function compareSides(
   const head = ["tx/s", "side", "late p99", "sent to leader p50", "p99", "p99.9"];
   head.push("due to leader p50", "p99", "lost", "unsent", "refused", "edge CPU a tx");
   console.log(`| ${head.join(" | ")} |\n|${"---|".repeat(head.length)}`);
+  const sides = sidesOf(options);
   for (const rate of options.rates) {
-    const sides = ["quic", options.endpoint] as const;
-    const turns = { quic: [] as Turn[], raw: [] as Turn[], json: [] as Turn[] };
+    const turns = new Map(sides.map((side) => [side, [] as Turn[]]));
     for (let round = 0; round < options.rounds; round += 1) {
       for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
         const groups = [groupOf(accounts, rate, options)];
-        turns[side].push(await takeTurn(stage, side, groups, options.seconds));
+        turns.get(side)?.push(await takeTurn(stage, side, groups, options.seconds));
       }
     }
-    for (const side of sides) console.log(rowOf(rate, side, turns[side]));
+    for (const [side, taken] of turns) console.log(rowOf(rate, side, taken));
   }
 }
 
-function rowOf(rate: number, side: string, turns: readonly Turn[]): string {
+function rowOf(rate: number, side: Transport, turns: readonly Turn[]): string {
   const cells = [
     rate,
     side,
@@ -116,8 +115,8 @@ function refusals({ outcomes }: Turn): number {
   );
 }
 
-function silentRefusals(side: string, turn: Turn): number {
-  return side === "quic" ? refusals(turn) - turn.refused : 0;
+function silentRefusals(side: Transport, turn: Turn): number {
+  return side === "quic" || side === "tpu" ? refusals(turn) - turn.refused : 0;
 }
 
 function medianOf(values: readonly number[]): number {

@@ -14,6 +14,11 @@ export interface QuicLoadOptions {
   readonly connections: number;
   /** How transactions go over HTTP beside it. */
   readonly endpoint: "raw" | "json";
+  /**
+   * Whether libraries send, as in customers' programs: `reqwest` over HTTP, and `touchdown-client`
+   * with either ALPN.
+   */
+  readonly libraries: boolean;
   /** Whether the edge speaks TLS over HTTP. */
   readonly tls: boolean;
   /** Ingress threads of the edge. */
@@ -43,6 +48,8 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --accounts N      accounts that send, each with its own keys (1)
   --connections N   connections of each account (4)
   --endpoint KIND   raw or json, for HTTP (raw)
+  --libraries       reqwest over HTTP, and touchdown-client over QUIC (tpu) and with verdicts
+                    (touchdown), instead of the leanest senders (off)
   --tls             HTTP speaks TLS, as QUIC always does (off)
   --threads N       ingress threads of the edge (1)
   --agave           Agave's TPU server as the leader, instead of a simulated one
@@ -66,6 +73,7 @@ export function readOptions(args: readonly string[]): QuicLoadOptions {
       accounts: { type: "string", default: "1" },
       connections: { type: "string", default: "4" },
       endpoint: { type: "string", default: "raw" },
+      libraries: { type: "boolean", default: false },
       tls: { type: "boolean", default: false },
       threads: { type: "string", default: "1" },
       agave: { type: "boolean", default: false },
@@ -86,6 +94,7 @@ export function readOptions(args: readonly string[]): QuicLoadOptions {
     accounts: wholeNumber("accounts", values.accounts, 1, 100),
     connections: wholeNumber("connections", values.connections, 1, 1000),
     endpoint,
+    libraries: values.libraries,
     tls: values.tls,
     threads: wholeNumber("threads", values.threads, 1, 8),
     agave: values.agave,

@@ -37,8 +37,10 @@ export interface Turn extends Measured {
   readonly outcomes: Readonly<Record<string, number>>;
 }
 
-export type Transport = "quic" | "raw" | "json";
+/** Over HTTP "raw", "json" and "reqwest". */
+export type Transport = "quic" | "raw" | "json" | "reqwest" | "tpu" | "touchdown";
 
+const OVER_QUIC: ReadonlySet<Transport> = new Set(["quic", "tpu", "touchdown"]);
 const WARM_SECONDS = 0.4;
 let lastRun = 0;
 
@@ -56,7 +58,7 @@ export async function takeTurn(
   stage.ends.say(
     JSON.stringify({
       run: lastRun,
-      address: transport === "quic" ? stage.quicAddress : stage.httpAddress,
+      address: OVER_QUIC.has(transport) ? stage.quicAddress : stage.httpAddress,
       transport,
       groups: groups.map(({ accounts, isForged = false, ...group }) => ({
         ...group,

@@ -100,6 +100,14 @@ async function startEdge(httpPort: number): Promise<EdgeProcess> {
   return edge;
 }
 
+/** How many requests an edge has decided. */
+async function requestsOf(edge: EdgeProcess): Promise<number> {
+  const samples = (await edge.metrics()).get("touchdown_requests_total")?.samples ?? [];
+  return samples.reduce((sum, { value }) => sum + value, 0);
+}
+
+const atLeast = (least: number) => (count: number) => count >= least;
+
 /** Clients of a proxy that has found an edge. */
 async function untilServed(proxy: RunningProxy): Promise<Clients> {
   const clients = createClients(proxy);
@@ -157,9 +165,10 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (
       await until("some responses", () => load.count() > before + 100);
       edges[index]?.child.kill("SIGTERM");
       expect(await edges[index]?.exited).toBe(0);
-      edges[index] = await startEdge(ports[index] ?? 0);
-      const served = load.count();
-      await until("responses after the restart", () => load.count() > served + 1000);
+      const edge = await startEdge(ports[index] ?? 0);
+      edges[index] = edge;
+      // Only then does the proxy know that it serves again, and the other may be restarted.
+      await untilResponse("requests at the restarted edge", () => requestsOf(edge), atLeast(100));
     }
     const { replies, accepted } = await load.stop();
     expect([...replies.keys()]).toEqual(["200"]);

@@ -167,7 +167,7 @@ fn wait_for_any(lines: &[Line], timeout_ms: i32) {
 }
 
 /// The settings of a TLS client that trusts this certificate, PEM, alone.
-fn tls_of(certificate: &str) -> Result<Arc<ClientConfig>, Box<dyn Error>> {
+pub fn tls_of(certificate: &str) -> Result<Arc<ClientConfig>, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(certificate.as_bytes())?)?;
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))

@@ -1,7 +1,8 @@
 //! The generator: an open loop over connections that are open already, with minimal CPU use.
 //!
 //! One thread sleeps until the next transaction is due and hands it to the next connection of its
-//! account. `http_clients` and `quic_clients` are the two ways; both stamp before they write.
+//! account. `http_clients` and `quic_clients` are the two leanest ways, `library_clients` those that
+//! programs take; all stamp before they write.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
 use crate::http_clients::HttpClients;
+use crate::library_clients::LibraryClients;
 use crate::quic_clients::QuicClients;
 use crate::stolen::Stolen;
 use crate::transactions::{Random, Signing};
@@ -45,6 +47,12 @@ pub enum Transport {
     Json,
     /// A unidirectional stream each, ALPN `solana-tpu`.
     Quic,
+    /// As `Raw`, by the library `reqwest`.
+    Reqwest,
+    /// As `Quic`, by the library `touchdown-client`.
+    Tpu,
+    /// A bidirectional stream each, ALPN `touchdown/1`, by the library `touchdown-client`.
+    Touchdown,
 }
 
 /// Accounts that share a rate and are measured together.
@@ -155,12 +163,20 @@ pub trait Clients {
 
     /// Waits for what is outstanding.
     fn finish(&mut self) -> Result<Ends, Box<dyn Error>>;
+
+    /// When each was handed over, where `send` did not know it.
+    fn sent_ns(&self) -> Option<Vec<u64>> {
+        None
+    }
 }
 
 /// Sends all transactions on schedule, and waits for their ends.
 pub fn fire(load: &Load, schedule: &Schedule) -> Result<Shots, Box<dyn Error>> {
     let mut clients: Box<dyn Clients> = match load.transport {
         Transport::Quic => Box::new(QuicClients::open(load)?),
+        Transport::Reqwest | Transport::Tpu | Transport::Touchdown => {
+            Box::new(LibraryClients::open(load)?)
+        }
         Transport::Raw | Transport::Json => Box::new(HttpClients::open(load, schedule)?),
     };
     // SAFETY: a plain call that affects only this thread.
@@ -185,7 +201,7 @@ pub fn fire(load: &Load, schedule: &Schedule) -> Result<Shots, Box<dyn Error>> {
     let ended_ns = monotonic_ns();
     Ok(Shots {
         due_ns: due,
-        sent_ns: sent,
+        sent_ns: clients.sent_ns().unwrap_or(sent),
         ends,
         cpu_ns: cpu_ns_of(load.pid)? - cpu_before,
         took_ns: ended_ns - started_ns,

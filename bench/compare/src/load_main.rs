@@ -4,6 +4,7 @@
 mod handshakes;
 mod hold;
 mod http_clients;
+mod library_clients;
 mod load;
 mod path;
 mod quic_clients;

@@ -14,6 +14,7 @@ mod http_clients;
 mod incumbent;
 mod layers;
 mod leader;
+mod library_clients;
 mod load;
 mod native_ingress;
 mod path;
