@@ -581,8 +581,7 @@ impl ClientConnection {
         }
     }
 
-    /// Grants as many streams as the account's limits admit now; where they are nearly used up, a
-    /// share for each of its connections, so that what is refused stays little.
+    /// Grants as many streams as the account's limits admit now.
     pub(super) fn grant_streams<H: StreamHandler>(
         &mut self,
         now_ns: u64,
@@ -593,13 +592,10 @@ impl ClientConnection {
         let Phase::Open { key, account } = self.phase else { return };
         let client = self.client_of(key);
         let StreamCredit { streams, more_in_ns } = handler.credit(&client);
-        let is_nearly_used_up = streams < 2 * STREAMS_AHEAD_MAX;
-        let connections = if is_nearly_used_up { admission.of_account(account).max(1) } else { 1 };
-        let share = u64::from(streams).div_ceil(connections as u64);
-        let ahead = u32::try_from(share).unwrap_or(u32::MAX).min(STREAMS_AHEAD_MAX);
+        let ahead = streams.min(STREAMS_AHEAD_MAX);
         self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(ahead));
         // Without this the streams that end before the next call would be granted again at once.
-        if is_nearly_used_up {
+        if streams < 2 * STREAMS_AHEAD_MAX {
             self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(0));
         }
         if self.is_touchdown && !self.grant_bidirectional(ahead, account, admission) {
@@ -607,6 +603,7 @@ impl ClientConnection {
         }
         self.credit_at_ns = match more_in_ns {
             Some(more_in_ns) if ahead < STREAMS_AHEAD_MAX => {
+                let connections = admission.of_account(account);
                 now_ns.saturating_add(next_look_in_ns(more_in_ns, connections))
             }
             _ => NEVER_NS,

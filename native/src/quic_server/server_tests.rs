@@ -183,25 +183,6 @@ async fn streams_are_granted_as_the_limits_admit() {
     assert!(more.is_err(), "more than 64 streams ahead");
 }
 
-#[tokio::test]
-async fn connections_of_an_account_share_what_is_left_of_its_limits() {
-    let listener = Listener::new(|_| {});
-    listener.with(|state| state.credit = 0);
-    let (_one, first) = listener.client().await;
-    let (_two, second) = listener.client().await;
-    listener.until(|state| state.numbers.connections == 2).await;
-    listener.with(|state| state.credit = 5);
-    let mut open = Vec::new();
-    for connection in [&first, &second] {
-        for _ in 0..3 {
-            let stream = tokio::time::timeout(GUARD, connection.open_uni()).await;
-            open.push(stream.unwrap().unwrap());
-        }
-        let more = tokio::time::timeout(Duration::from_millis(100), connection.open_uni()).await;
-        assert!(more.is_err(), "a stream above its share");
-    }
-}
-
 /// Each stream takes one from the credit, as a charge does.
 #[tokio::test]
 async fn ended_streams_are_not_granted_again() {

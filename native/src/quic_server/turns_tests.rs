@@ -24,7 +24,7 @@ impl Turns {
     fn new() -> Self {
         let (server, handler) = unserved();
         let mut state = handler.0.lock().unwrap();
-        state.credit = 1_000_000;
+        state.credit = 64;
         state.accounts.insert(public_key(&SEED).unwrap(), ACCOUNT);
         drop(state);
         Self { server, handler }
@@ -142,6 +142,8 @@ async fn client_that_sends_little_is_acknowledged_in_the_same_turn() {
         let connections = turns.server.connections.iter().flatten();
         connections.map(|it| it.inner.stats().frame_tx.acks).sum::<u64>()
     };
+    // So much that it is not told of each stream.
+    turns.with(|state| state.credit = 1_000_000);
     let streams = [
         turns.during(connection.open_uni()).await.unwrap(),
         turns.during(connection.open_uni()).await.unwrap(),
