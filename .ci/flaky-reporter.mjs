@@ -13,8 +13,8 @@ export default class FlakyReporter {
   /** @param {import("vitest/node").TestCase} test */
   onTestCaseResult(test) {
     if (test.diagnostic()?.flaky !== true) return;
-    // Those of the first time: it passed the second time.
-    const causes = (test.result().errors ?? []).map(({ message }) => oneLine(message));
+    // Of the times before the one that passed.
+    const causes = (test.result().errors ?? []).map(({ message }) => oneLine(String(message)));
     const line = [`${test.module.relativeModuleId} > ${test.fullName}`, ...causes].join(": ");
     process.stdout.write(`flaky: ${line}\n`);
     const file = process.env["FLAKY_TESTS"];

@@ -98,11 +98,14 @@ function rowOf(rate: number, side: Transport, turns: readonly Turn[]): string {
       (turn: Turn) => turn.one_way_us.p999,
       (turn: Turn) => turn.from_due_us.p50,
       (turn: Turn) => turn.from_due_us.p99,
-    ].map((figure) => `${Math.round(medianOf(turns.map(figure)))} us`),
+    ].map((figure) => `${rangeOf(turns.map(figure), 0)} us`),
     turns.reduce((sum, turn) => sum + turn.lost - silentRefusals(side, turn), 0),
     turns.reduce((sum, { ends }) => sum + ends.unsent, 0),
     turns.reduce((sum, turn) => sum + refusals(turn), 0),
-    `${medianOf(turns.map((turn) => turn.cpu_us)).toFixed(1)} us`,
+    `${rangeOf(
+      turns.map((turn) => turn.cpu_us),
+      1,
+    )} us`,
   ];
   return `| ${cells.join(" | ")} |`;
 }
@@ -120,8 +123,18 @@ function silentRefusals(side: Transport, turn: Turn): number {
 }
 
 function medianOf(values: readonly number[]): number {
+  return quartileOf(values, 2);
+}
+
+function quartileOf(values: readonly number[], quarters: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  return sorted[Math.floor((sorted.length * quarters) / 4)] ?? Number.NaN;
+}
+
+/** The median, and between which values the middle half lies. */
+function rangeOf(values: readonly number[], digits: number): string {
+  const [low, middle, high] = [1, 2, 3].map((at) => quartileOf(values, at).toFixed(digits));
+  return `${middle} (${low}-${high})`;
 }
 
 async function withstandHandshakes(

@@ -49,7 +49,8 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --connections N   connections of each account (4)
   --endpoint KIND   raw or json, for HTTP (raw)
   --libraries       reqwest over HTTP, and touchdown-client over QUIC (tpu) and with verdicts
-                    (touchdown), instead of the leanest senders (off)
+                    (touchdown), in place of the senders that work least (off); for the table
+                    alone, and --endpoint has no effect on it
   --tls             HTTP speaks TLS, as QUIC always does (off)
   --threads N       ingress threads of the edge (1)
   --agave           Agave's TPU server as the leader, instead of a simulated one

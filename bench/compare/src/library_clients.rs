@@ -21,25 +21,19 @@ use crate::load::{Account, Clients, Ends, Load, Sender, Transport};
 
 /// As long as the client waits for a verdict.
 const ANSWER_NS_MAX: u64 = 5 * NS_PER_S;
+const CLOSES_WITHIN: Duration = Duration::from_millis(50);
 
-/// An account's way to the edge.
+/// One client of a library. `reqwest` pools its connections; Touchdown's client has one.
 #[derive(Clone)]
 enum Library {
-    Reqwest {
-        client: reqwest::Client,
-        url: String,
-    },
-    /// A client has one connection.
-    Touchdown {
-        clients: Vec<Arc<Client>>,
-        has_verdicts: bool,
-    },
+    Reqwest { client: reqwest::Client, url: String },
+    Touchdown { client: Arc<Client>, has_verdicts: bool },
 }
 
 impl Library {
     /// Waits for the answer, or where there is none until the edge's QUIC stack has received it;
     /// returns whether the edge accepted it.
-    async fn submit(&self, index: usize, bytes: Vec<u8>) -> Result<bool, Box<dyn Error>> {
+    async fn submit(&self, bytes: Vec<u8>) -> Result<bool, Box<dyn Error>> {
         match self {
             Self::Reqwest { client, url } => {
                 let response = client.post(url).body(bytes).send().await?;
@@ -47,15 +41,12 @@ impl Library {
                 response.bytes().await?;
                 Ok(is_success)
             }
-            Self::Touchdown { clients, has_verdicts } => {
-                let client = &clients[index % clients.len()];
-                if !has_verdicts {
-                    return match client.send(&bytes).await {
-                        Ok(()) => Ok(true),
-                        Err(SendError::Refused(_)) => Ok(false),
-                        Err(error) => Err(error.into()),
-                    };
-                }
+            Self::Touchdown { client, has_verdicts: false } => match client.send(&bytes).await {
+                Ok(()) => Ok(true),
+                Err(SendError::Refused(_)) => Ok(false),
+                Err(error) => Err(error.into()),
+            },
+            Self::Touchdown { client, has_verdicts: true } => {
                 let verdict = client.submit(&bytes, SubmitOptions::default()).await?;
                 Ok(!matches!(verdict.outcome, Outcome::Refused(_)))
             }
@@ -63,10 +54,16 @@ impl Library {
     }
 }
 
-/// The libraries of all accounts, by group.
+/// The clients of one account, which take turns.
+struct AccountClients {
+    clients: Vec<Library>,
+    turn: usize,
+}
+
+/// The clients of all accounts, by group.
 pub struct LibraryClients {
     runtime: Runtime,
-    groups: Vec<Vec<Library>>,
+    groups: Vec<Vec<AccountClients>>,
     /// By the transaction's index.
     sent_ns: Arc<Vec<AtomicU64>>,
     ends: Arc<Mutex<Ends>>,
@@ -82,15 +79,26 @@ impl LibraryClients {
         for group in &load.groups {
             let mut accounts = Vec::new();
             for account in &group.accounts {
-                accounts.push(match load.transport {
-                    Transport::Reqwest => reqwest_of(load, account)?,
+                let clients = match load.transport {
+                    Transport::Reqwest => vec![reqwest_of(load, account)?],
                     _ => runtime.block_on(touchdown_of(load, account, group.connections))?,
-                });
+                };
+                accounts.push(AccountClients { clients, turn: 0 });
             }
             groups.push(accounts);
         }
         let sent_ns = (0..load.count).map(|_| AtomicU64::new(0)).collect();
         Ok(Self { runtime, groups, sent_ns: Arc::new(sent_ns), ends: Arc::default(), begun: 0 })
+    }
+
+    /// Closes the connections over QUIC, so that the edge has none of them in the next run.
+    fn close(&self) {
+        for library in self.groups.iter().flatten().flat_map(|account| &account.clients) {
+            if let Library::Touchdown { client, .. } = library {
+                client.close();
+            }
+        }
+        std::thread::sleep(CLOSES_WITHIN);
     }
 
     fn ends(&self) -> Ends {
@@ -100,12 +108,14 @@ impl LibraryClients {
 
 impl Clients for LibraryClients {
     fn send(&mut self, sender: Sender, index: usize, bytes: &[u8]) -> Result<u64, Box<dyn Error>> {
-        let library = self.groups[sender.group][sender.account].clone();
+        let account = &mut self.groups[sender.group][sender.account];
+        let library = account.clients[account.turn].clone();
+        account.turn = (account.turn + 1) % account.clients.len();
         let (bytes, sent_ns, ends) = (bytes.to_vec(), self.sent_ns.clone(), self.ends.clone());
         self.begun += 1;
         self.runtime.spawn(async move {
             sent_ns[index].store(monotonic_ns(), Ordering::Relaxed);
-            let end = library.submit(index, bytes).await;
+            let end = library.submit(bytes).await;
             let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
             match end {
                 Ok(true) => ends.accepted += 1,
@@ -126,6 +136,7 @@ impl Clients for LibraryClients {
             let ends = self.ends();
             let ended = ends.accepted + ends.refused + ends.cut;
             if ended == self.begun || monotonic_ns() > patience_ns {
+                self.close();
                 return Ok(ends);
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -141,7 +152,7 @@ fn reqwest_of(load: &Load, account: &Account) -> Result<Library, Box<dyn Error>>
     let mut headers = HeaderMap::new();
     headers.insert("api-x-token", HeaderValue::from_str(&account.key)?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    let mut builder = reqwest::Client::builder().default_headers(headers).http1_only();
+    let mut builder = reqwest::Client::builder().default_headers(headers).http1_only().no_proxy();
     let mut scheme = "http";
     if let Some(certificate) = &load.certificate {
         scheme = "https";
@@ -155,7 +166,7 @@ async fn touchdown_of(
     load: &Load,
     account: &Account,
     connections: usize,
-) -> Result<Library, Box<dyn Error>> {
+) -> Result<Vec<Library>, Box<dyn Error>> {
     let seed = *account.seed.first_chunk().ok_or("a seed has 32 bytes")?;
     let mut config = Config::new(load.address.to_string(), Credential::seed(seed));
     let has_verdicts = load.transport == Transport::Touchdown;
@@ -173,7 +184,7 @@ async fn touchdown_of(
     for _ in 0..connections {
         let client = Client::start(config.clone())?;
         client.ready().await?;
-        clients.push(Arc::new(client));
+        clients.push(Library::Touchdown { client: Arc::new(client), has_verdicts });
     }
-    Ok(Library::Touchdown { clients, has_verdicts })
+    Ok(clients)
 }

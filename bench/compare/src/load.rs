@@ -1,8 +1,8 @@
 //! The generator: an open loop over connections that are open already, with minimal CPU use.
 //!
 //! One thread sleeps until the next transaction is due and hands it to the next connection of its
-//! account. `http_clients` and `quic_clients` are the two leanest ways, `library_clients` those that
-//! programs take; all stamp before they write.
+//! account. `http_clients` and `quic_clients` do this with the least work, `library_clients` with the
+//! libraries that programs take; all stamp before they write.
 
 use std::error::Error;
 use std::net::SocketAddr;
