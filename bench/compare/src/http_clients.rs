@@ -166,10 +166,15 @@ fn wait_for_any(lines: &[Line], timeout_ms: i32) {
     unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) };
 }
 
+/// The certificate in this PEM.
+pub fn certificate_of(pem: &str) -> Result<CertificateDer<'static>, Box<dyn Error>> {
+    Ok(CertificateDer::from_pem_slice(pem.as_bytes())?)
+}
+
 /// The settings of a TLS client that trusts this certificate, PEM, alone.
 pub fn tls_of(certificate: &str) -> Result<Arc<ClientConfig>, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(certificate.as_bytes())?)?;
+    roots.add(certificate_of(certificate)?)?;
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)

@@ -8,15 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderValue, CONTENT_TYPE};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::CertificateDer;
 use tokio::runtime::Runtime;
 use touchdown_client::{
     Client, Config, Credential, Outcome, Protocol, SendError, SubmitOptions, Trust,
 };
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
-use crate::http_clients::tls_of;
+use crate::http_clients::{certificate_of, tls_of};
 use crate::load::{Account, Clients, Ends, Load, Sender, Transport};
 
 /// As long as the client waits for a verdict.
@@ -174,10 +172,7 @@ async fn touchdown_of(
         config.protocol = Protocol::SolanaTpu;
     }
     config.trust = match &load.certificate {
-        Some(certificate) => {
-            let certificate = CertificateDer::from_pem_slice(certificate.as_bytes())?;
-            Trust::Authorities(vec![certificate.to_vec()])
-        }
+        Some(certificate) => Trust::Authorities(vec![certificate_of(certificate)?.to_vec()]),
         None => Trust::Any,
     };
     let mut clients = Vec::new();
