@@ -220,24 +220,41 @@ async function withstandGreed(
   const connections = GREEDY_CONNECTIONS;
   const rest = { rate: own * others.length, accounts: others, connections };
   const all = (rate: number) => [rest, { rate, accounts: [greedy], connections }];
-  const fair = await takeTurn(stage, "quic", all(own), options.seconds);
-  await sleep(SETTLE_MS);
-  const unfair = await takeTurn(stage, "quic", all(GREEDY_TIMES * options.greedy), options.seconds);
-  for (const [name, turn] of [
-    ["all keep to their limit", fair],
-    ["one sends 20 times its limit", unfair],
-  ] as const) {
-    const [nine, one] = turn.groups;
-    if (nine === undefined || one === undefined) continue;
-    console.log(
-      `Ten accounts with a limit of ${options.greedy}/s, ${name}: of the other nine ` +
-        `${nine.missing} of ${nine.count} missing, p50 ${Math.round(nine.from_due_us.p50)} us, ` +
-        `p99 ${micros(nine)}; of the one ${one.count - one.missing} of ${one.count} arrived; ` +
-        `the edge's decisions ${JSON.stringify(turn.outcomes)}, ${turn.ends.unsent} unsent.`,
-    );
+  const fair: Turn[] = [];
+  const unfair: Turn[] = [];
+  for (let round = 0; round < options.rounds; round += 1) {
+    for (const [turns, rate] of [
+      [fair, own],
+      [unfair, GREEDY_TIMES * options.greedy],
+    ] as const) {
+      turns.push(await takeTurn(stage, "quic", all(rate), options.seconds));
+      await sleep(SETTLE_MS);
+    }
   }
+  console.log(
+    `Ten accounts with a limit of ${options.greedy}/s, ${options.rounds} turns each. ` +
+      `All keep to their limit: ${nineAndOne(fair)}. ` +
+      `One sends ${GREEDY_TIMES} times its limit: ${nineAndOne(unfair)}.`,
+  );
   stage.setAccounts(accounts, null);
   await sleep(SETTLE_MS);
+}
+
+/** What became of the transactions of the other nine, and of the one, over these turns. */
+function nineAndOne(turns: readonly Turn[]): string {
+  const [nine, one] = [0, 1].map((at) => turns.flatMap(({ groups }) => groups[at] ?? []));
+  const sum = (groups: readonly GroupResult[] = [], name: "missing" | "count"): number =>
+    groups.reduce((total, group) => total + group[name], 0);
+  const due = (quantile: "p50" | "p99"): string =>
+    rangeOf(
+      (nine ?? []).map((group) => group.from_due_us[quantile]),
+      0,
+    );
+  return (
+    `of the nine ${sum(nine, "missing")} of ${sum(nine, "count")} missing, p50 ${due("p50")} us, ` +
+    `p99 ${due("p99")} us; of the one ${sum(one, "missing")} of ${sum(one, "count")} missing; ` +
+    `${turns.reduce((total, { ends }) => total + ends.unsent, 0)} unsent`
+  );
 }
 
 async function withstandFlood(

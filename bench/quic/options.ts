@@ -56,7 +56,7 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --agave           Agave's TPU server as the leader, instead of a simulated one
   --handshakes N    then: a client's latency while N handshakes a second never finish (0)
   --greedy N        then: ten accounts with a limit of N a second, of which one sends 20 times
-                    as much (0)
+                    as much, in turns with none that does (0)
   --flood N         then, over either: a client's latency while another account sends N
                     transactions a second with a wrong signature (0)
   --idle N          before: memory and CPU of the edge for N silent connections (0)

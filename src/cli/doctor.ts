@@ -97,12 +97,12 @@ function edgeAreas(file: string, { clock }: Io): readonly AreaChecks[] {
   ];
 }
 
-function tlsArea({ http }: Config, clock: Io["clock"]): AreaChecks {
+function tlsArea({ http, quic }: Config, clock: Io["clock"]): AreaChecks {
   return {
     title: "tls",
     async find() {
       const { tlsFindings } = await import("./doctor/tls.ts");
-      return await tlsFindings(clock, http);
+      return await tlsFindings(clock, http, quic);
     },
   };
 }

@@ -107,7 +107,7 @@ broken file is reported, and what it held before stays.
       reload: [
         () => edge.reloadKeys(),
         () => edge.reloadIdentity(),
-        () => edge.reloadCertificate(),
+        () => edge.reloadCertificates(),
       ],
       upgrade,
     });

@@ -32,6 +32,7 @@ export function assemble(at: Lookup) {
       connectionsPerAddress: at("quic.connections_per_address"),
       connectionsPerAccount: at("quic.connections_per_account"),
       drainTo: at("quic.drain_to"),
+      tls: tlsOf(at("quic.tls.certificate"), at("quic.tls.key")),
     },
     cluster: {
       rpcUrl: at("cluster.rpc_url"),
@@ -108,6 +109,7 @@ export function assembleControl(at: Lookup) {
     examples: {
       rpcUrl: at("control.example_rpc_url"),
       transactionUrl: at("control.example_transaction_url"),
+      authorityFile: at("control.example_authority"),
     },
     trustedProxies: at("control.trusted_proxies"),
     drainGraceMs: at("control.drain_grace"),

@@ -188,10 +188,13 @@ const checkEdge: Together = (given, values, problems) => {
   }
 };
 
-/** Neither of them has a use without the other. */
+/** The second has no use without the first. */
 const TLS_PAIRS = [
   ["http.tls.certificate", "http.tls.key"],
   ["http.tls.key", "http.tls.certificate"],
+  ["quic.tls.certificate", "quic.tls.key"],
+  ["quic.tls.key", "quic.tls.certificate"],
+  ["quic.listen", "quic.tls.certificate"],
 ] as const satisfies readonly (readonly [KeyPath, KeyPath])[];
 
 const checkControl: Together = (given, values, problems) => {

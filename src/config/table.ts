@@ -166,6 +166,12 @@ export const KEYS = {
     "The address, as of another region, that this edge names to `touchdown/1` clients when it " +
       "drains; absent: it names none",
   ),
+  "quic.tls.certificate": optional<string>(
+    path(),
+    "The certificate chain that `touchdown/1` clients are presented, as `http.tls.certificate`; " +
+      "absent: that one, and without it one that no client can verify, so that none sends a key",
+  ),
+  "quic.tls.key": optional<string>(path(), "The private key of that certificate, PEM, unencrypted"),
 
   "cluster.rpc_url": key(
     url(["http", "https"]),
@@ -400,6 +406,11 @@ export const KEYS = {
   "control.example_transaction_url": optional<string>(
     url(["http", "https"]),
     "Where those programs get a signed, tipped transaction as bytes, as the sandbox has them",
+  ),
+  "control.example_authority": optional<string>(
+    path(),
+    "The PEM file with the authority of the regions' certificates, where the system of those who " +
+      "run the programs does not trust it, as in the sandbox",
   ),
   "control.trusted_proxies": key(
     networks(64),

@@ -1,5 +1,5 @@
 /**
- * The certificate that clients are presented over TLS: read when an edge starts, when its files
+ * A certificate that clients are presented over TLS: read when an edge starts, when its files
  * change, and on demand. A wrong file changes nothing then. No byte of the key appears in any
  * message or log line.
  *
@@ -12,18 +12,41 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
+import type { Config } from "../config/config.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { INGRESS_THREAD_TLS, type NativeIngress, OK } from "../native/contract.ts";
-import type { PresentedCertificate } from "../native-ingress/ingress-threads.ts";
+import type {
+  CertificateSource,
+  PresentedCertificate,
+  TlsClients,
+} from "../native-ingress/ingress-threads.ts";
 import { CERTIFICATE_EXPIRY_WARNING_MS, CERTIFICATE_LOOK_MS } from "./limits.ts";
 
 /** Where the certificate chain and its private key are, both in PEM. */
 export interface CertificateFiles {
+  /** The section of the configuration that names them. */
+  readonly section: "http.tls" | "quic.tls";
   readonly certificate: string;
   readonly key: string;
 }
+
+/** The files of each certificate that a configuration names. */
+export function certificateFilesOf({ http, quic }: CertificateConfig): {
+  readonly http: CertificateFiles | null;
+  readonly quic: CertificateFiles | null;
+} {
+  return {
+    http: http.tls && { section: "http.tls", ...http.tls },
+    quic: quic.tls && { section: "quic.tls", ...quic.tls },
+  };
+}
+
+type CertificateConfig = {
+  readonly http: Pick<Config["http"], "tls">;
+  readonly quic: Pick<Config["quic"], "tls">;
+};
 
 export interface Certificate extends PresentedCertificate {
   /** What it is valid for, as `DNS:edge.example.com`. */
@@ -42,46 +65,50 @@ export function readCertificate(
   native: Tls | null,
   unixMs: number,
 ): Certificate {
-  const certificate = readPem("http.tls.certificate", files.certificate);
-  const key = readPem("http.tls.key", files.key);
-  const parsed = parseCertificate(files.certificate, certificate);
-  const privateKey = parseKey(files.key, key);
+  const [certificateName, keyName] = namesOf(files);
+  const certificate = readPem(certificateName, files.certificate);
+  const key = readPem(keyName, files.key);
+  const parsed = parseCertificate(certificateName, certificate);
+  const privateKey = parseKey(keyName, key);
   if (!parsed.checkPrivateKey(privateKey)) {
     throw new SetupError(
-      `http.tls.key: ${files.key}: it is not the key of the first certificate in ` +
+      `${keyName}: it is not the key of the first certificate in ` +
         `${files.certificate}; that must be the server's own, which those of its issuers follow`,
     );
   }
   const expiresUnixMs = Date.parse(parsed.validTo);
-  requireValid(files.certificate, Date.parse(parsed.validFrom), expiresUnixMs, unixMs);
-  const code = native?.ingressThreadsTls(new Uint32Array(0), certificate, key) ?? OK;
+  requireValid(certificateName, Date.parse(parsed.validFrom), expiresUnixMs, unixMs);
+  const code = native?.ingressThreadsTls(new Uint32Array(0), certificate, key, false) ?? OK;
   if (code !== OK) throw new SetupError(refusedText(files, privateKey, code));
   return { certificate, key, expiresUnixMs, names: parsed.subjectAltName ?? parsed.subject };
 }
 
-function readPem(configKey: string, path: string): Buffer {
+/** The names of both files in messages: the key of the configuration, and the path. */
+function namesOf({ section, certificate, key }: CertificateFiles): readonly [string, string] {
+  return [`${section}.certificate: ${certificate}`, `${section}.key: ${key}`];
+}
+
+function readPem(name: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (cause) {
     const code = codeOf(cause) ?? "unknown";
-    throw new SetupError(`${configKey}: ${path}: it cannot be read (${code})`, { cause });
+    throw new SetupError(`${name}: it cannot be read (${code})`, { cause });
   }
 }
 
-function parseCertificate(path: string, pem: Buffer): X509Certificate {
+function parseCertificate(name: string, pem: Buffer): X509Certificate {
   try {
     if (pem.includes(CERTIFICATE_START)) return new X509Certificate(pem);
   } catch {
     // The message below says all that the parser's does.
   }
-  throw new SetupError(
-    `http.tls.certificate: ${path}: it holds no certificate in PEM form (${CERTIFICATE_START})`,
-  );
+  throw new SetupError(`${name}: it holds no certificate in PEM form (${CERTIFICATE_START})`);
 }
 
 const CERTIFICATE_START = "-----BEGIN CERTIFICATE-----";
 
-function parseKey(path: string, pem: Buffer): KeyObject {
+function parseKey(name: string, pem: Buffer): KeyObject {
   const isEncrypted = pem.includes("ENCRYPTED");
   try {
     if (!isEncrypted) return createPrivateKey(pem);
@@ -91,34 +118,32 @@ function parseKey(path: string, pem: Buffer): KeyObject {
   const why = isEncrypted
     ? "the key is encrypted, and an edge asks for no passphrase: `openssl pkey` decrypts it"
     : "it holds no private key in PEM form";
-  throw new SetupError(`http.tls.key: ${path}: ${why}`);
+  throw new SetupError(`${name}: ${why}`);
 }
 
-function requireValid(path: string, fromMs: number, toMs: number, unixMs: number): void {
+function requireValid(name: string, fromMs: number, toMs: number, unixMs: number): void {
   const date = (ms: number): string => new Date(ms).toISOString();
   if (toMs <= unixMs) {
-    throw new SetupError(
-      `http.tls.certificate: ${path}: the certificate expired on ${date(toMs)}: renew it`,
-    );
+    throw new SetupError(`${name}: the certificate expired on ${date(toMs)}: renew it`);
   }
   if (fromMs > unixMs) {
     throw new SetupError(
-      `http.tls.certificate: ${path}: the certificate is valid from ${date(fromMs)} on, and here ` +
+      `${name}: the certificate is valid from ${date(fromMs)} on, and here ` +
         `it is ${date(unixMs)}: check the clock`,
     );
   }
 }
 
 function refusedText(files: CertificateFiles, key: KeyObject, code: number): string {
-  if (code !== INGRESS_THREAD_TLS) return `http.tls: the native engine returned ${code}`;
+  if (code !== INGRESS_THREAD_TLS) return `${files.section}: the native engine returned ${code}`;
   const kind = [key.asymmetricKeyType, key.asymmetricKeyDetails?.namedCurve].join(" ").trim();
   return (
-    `http.tls.key: ${files.key}: the native engine cannot use this pair, whose key is ${kind}; ` +
+    `${namesOf(files)[1]}: the native engine cannot use this pair, whose key is ${kind}; ` +
     "it signs with ECDSA keys of P-256 and P-384, with Ed25519, and with RSA from 2048 bits on"
   );
 }
 
-export interface CertificateHolder {
+export interface CertificateHolder extends CertificateSource {
   readonly current: Certificate;
   /** Reads of the files. */
   readonly loads: { ok: number; failed: number };
@@ -134,25 +159,26 @@ export interface CertificateDeps {
   readonly log: Log;
   readonly native: Tls;
   /** Presents it to connections from now on. */
-  readonly present: (certificate: PresentedCertificate) => void;
+  readonly present: (source: CertificateSource) => void;
 }
 
 /** @throws SetupError when the files are wrong */
 export function createCertificateHolder(
   { clock, log, native, present }: CertificateDeps,
   files: CertificateFiles,
+  clients: readonly TlsClients[],
 ): CertificateHolder {
   let seen = stampOf(files);
   let current = readCertificate(files, native, clock.unixMs());
   const loads = { ok: 1, failed: 0 };
   let timer: Timer | null = null;
-  warnOfExpiry(log, current, clock.unixMs());
+  warnOfExpiry(log, files, current, clock.unixMs());
 
   function reload(): void {
     seen = stampOf(files);
     try {
       const next = readCertificate(files, native, clock.unixMs());
-      present(next);
+      present({ current: next, clients });
       current = next;
     } catch (error) {
       loads.failed += 1;
@@ -160,7 +186,7 @@ export function createCertificateHolder(
     }
     loads.ok += 1;
     log.info(describe(current), "certificate read again, new connections are presented it");
-    warnOfExpiry(log, current, clock.unixMs());
+    warnOfExpiry(log, files, current, clock.unixMs());
   }
 
   /** What the files were when they last differed from those that were read. */
@@ -182,6 +208,7 @@ export function createCertificateHolder(
     get current() {
       return current;
     },
+    clients,
     loads,
     reload,
     start() {
@@ -198,13 +225,19 @@ function describe({ names, expiresUnixMs }: Certificate) {
   return { names, expires: new Date(expiresUnixMs).toISOString() };
 }
 
-function warnOfExpiry(log: Log, certificate: Certificate, unixMs: number): void {
-  const message = expiryWarning(certificate, unixMs);
+function warnOfExpiry(
+  log: Log,
+  files: CertificateFiles,
+  certificate: Certificate,
+  unixMs: number,
+): void {
+  const message = expiryWarning(files, certificate, unixMs);
   if (message !== null) log.warn(describe(certificate), message);
 }
 
 /** The warning of a certificate that expires soon; null for any other. */
 export function expiryWarning(
+  { section }: Pick<CertificateFiles, "section">,
   { expiresUnixMs }: Pick<Certificate, "expiresUnixMs">,
   unixMs: number,
 ): string | null {
@@ -212,7 +245,7 @@ export function expiryWarning(
   if (leftMs > CERTIFICATE_EXPIRY_WARNING_MS) return null;
   const days = Math.floor(leftMs / 86_400_000);
   const date = new Date(expiresUnixMs).toISOString();
-  return `http.tls.certificate: the certificate expires on ${date}, in ${days} days: renew it`;
+  return `${section}.certificate: the certificate expires on ${date}, in ${days} days: renew it`;
 }
 
 /**

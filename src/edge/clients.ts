@@ -21,13 +21,21 @@ import {
   createAccessControl,
 } from "../limits/access-control.ts";
 import type { NativeQuicListenOptions } from "../native/contract.ts";
-import type { IngressThreads, PresentedCertificate } from "../native-ingress/ingress-threads.ts";
+import type {
+  CertificateSource,
+  IngressThreads,
+  TlsClients,
+} from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import { VERSION } from "../runtime/version.ts";
-import { type CertificateHolder, createCertificateHolder } from "./certificate.ts";
+import {
+  type CertificateHolder,
+  certificateFilesOf,
+  createCertificateHolder,
+} from "./certificate.ts";
 import { type PredecessorListener, requireSameServer } from "./inherited-listener.ts";
 import type { EdgeKeys } from "./keys.ts";
 import { buildNativeIngress, type NativeIngressContext } from "./native-ingress.ts";
@@ -102,7 +110,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
       region,
     },
   );
-  const certificate = certificateOf(config, deps, (next) => ingressThreads?.present(next));
+  const certificates = certificatesOf(config, deps, (next) => ingressThreads?.present(next));
   const ingressThreads = hasIngressThreads
     ? buildNativeIngress(
         context,
@@ -114,26 +122,36 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
           upstreamConnectionsMax,
           quic: quicListenOf(config, inherited),
           forwardedHeader: headerName,
-          certificate: () => certificate?.current ?? null,
+          certificates,
         },
       )
     : null;
   return {
     http,
     ingressThreads,
-    certificate,
+    certificates,
     clients: ingressThreads === null ? http : clientsOf(http, ingressThreads),
   };
 }
 
-/** The certificate of an edge with TLS, which needs ingress threads. @throws SetupError */
-function certificateOf(
-  { http }: Config,
+/**
+ * The certificates of an edge with TLS, which needs ingress threads. `touchdown/1` clients are
+ * presented that of HTTP clients where there is none for them alone. @throws SetupError
+ */
+function certificatesOf(
+  config: Config,
   { clock, log, context }: ClientSideDeps,
-  present: (certificate: PresentedCertificate) => void,
-): CertificateHolder | null {
-  if (http.tls === null || context === null) return null;
-  return createCertificateHolder({ clock, log, native: context.native, present }, http.tls);
+  present: (source: CertificateSource) => void,
+): readonly CertificateHolder[] {
+  if (context === null) return [];
+  const deps = { clock, log, native: context.native, present };
+  const { http, quic } = certificateFilesOf(config);
+  const isForBoth = config.quic.listen !== null && quic === null;
+  const ofHttp: readonly TlsClients[] = isForBoth ? ["http", "quic"] : ["http"];
+  return [
+    ...(http === null ? [] : [createCertificateHolder(deps, http, ofHttp)]),
+    ...(quic === null ? [] : [createCertificateHolder(deps, quic, ["quic"])]),
+  ];
 }
 
 /** The bounds of clients of ingress threads, of which at most `connections` may be connected. */

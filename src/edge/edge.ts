@@ -89,10 +89,10 @@ export interface Edge {
    */
   reloadIdentity(): void;
   /**
-   * Reads the certificate again and presents it to connections from now on; does nothing without
-   * TLS. A SetupError describes the error, and the old certificate stays.
+   * Reads the certificates again and presents them to connections from now on; does nothing without
+   * TLS. A SetupError describes an error, and that certificate stays as it was.
    */
-  reloadCertificate(): void;
+  reloadCertificates(): void;
 }
 
 /**
@@ -189,7 +189,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     ...{ router, sender: leaders.engine, cluster, feed, engine: engineName },
   });
   const clientDeps = { receipts, latencies, rejected, health: readiness, engine: leaders.engine };
-  const { http, ingressThreads, clients, certificate } = buildClientSide(
+  const { http, ingressThreads, clients, certificates } = buildClientSide(
     config,
     { clock, log, keys, context, inherited, ...clientDeps },
     engine.native === null ? workersOf(config) : 0,
@@ -199,7 +199,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     metricSources({
       ...leaders,
       build: { version: VERSION, engine: engineName, region: config.region },
-      ...{ http: clients, ingressThreads, certificate, quicReceipts },
+      ...{ http: clients, ingressThreads, certificates, quicReceipts },
       ...{ latencies, keys },
       ...{ readiness: readiness.check, upgrades: base.upgrades },
     }),
@@ -215,7 +215,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       validationOf(leaders.engine),
       ...takingOver(predecessor, readiness.check, leaders.engine),
       listener(admin, ports, "admin"),
-      ...publicListeners(http, ingressThreads, certificate, ports, readiness.serve),
+      ...publicListeners(http, ingressThreads, certificates, ports, readiness.serve),
       ...(quicReceipts === null ? [] : [quicReceipts]),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
@@ -252,7 +252,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       }),
       reloadKeys: keys.reload,
       reloadIdentity: holder.reload,
-      reloadCertificate: () => certificate?.reload(),
+      reloadCertificates: () => reloadAll(certificates),
     },
   };
 }
@@ -341,7 +341,7 @@ type Ports = { http: number; quic: number; admin: number; upstream: number };
 function publicListeners(
   http: HttpServer,
   ingressThreads: IngressThreads | null,
-  certificate: CertificateHolder | null,
+  certificates: readonly CertificateHolder[],
   ports: Ports,
   onBound: () => void,
 ) {
@@ -357,8 +357,18 @@ function publicListeners(
   return [
     listener(http, ports, "upstream"),
     listener(publicListener, ports, "http", onBound),
-    ...(certificate === null ? [] : [certificate]),
+    ...certificates,
   ];
+}
+
+/** Reads each of them, also after one that is wrong. @throws SetupError for one that is wrong */
+function reloadAll(certificates: readonly CertificateHolder[]): void {
+  const [first, ...others] = certificates;
+  try {
+    first?.reload();
+  } finally {
+    if (others.length > 0) reloadAll(others);
+  }
 }
 
 /** What passes receipts on to QUIC clients, where some are served. */

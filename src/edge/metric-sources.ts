@@ -32,7 +32,8 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-type CertificateSource = {
+type CertificateState = {
+  readonly clients: CertificateHolder["clients"];
   readonly current: Pick<CertificateHolder["current"], "expiresUnixMs">;
   readonly loads: CertificateHolder["loads"];
 };
@@ -45,7 +46,7 @@ export interface MetricDeps {
   /** null without ingress threads. */
   readonly ingressThreads: IngressThreadsSource | null;
   /** null without TLS. */
-  readonly certificate: CertificateSource | null;
+  readonly certificates: readonly CertificateState[];
   /** null where no QUIC clients are served. */
   readonly quicReceipts: Pick<QuicReceipts, "counters"> | null;
   readonly latencies: Histogram;
@@ -112,7 +113,7 @@ function processSources({ build, readiness, holder, cluster, ...deps }: MetricDe
 }
 
 function httpSources(deps: MetricDeps) {
-  const { http, ingressThreads, certificate, latencies, engine, keys } = deps;
+  const { http, ingressThreads, certificates, latencies, engine, keys } = deps;
   return {
     touchdown_requests_total: () => [
       { labels: { outcome: "accepted" }, value: http.counters.accepted },
@@ -125,7 +126,7 @@ function httpSources(deps: MetricDeps) {
     touchdown_duplicate_submissions_total: () => engine.duplicates.hits,
     touchdown_dedup_evictions_total: () => engine.duplicates.evicted,
     ...ingressThreadSources(deps),
-    ...tlsSources(ingressThreads, certificate),
+    ...tlsSources(ingressThreads, certificates),
     ...quicSources(ingressThreads, deps.quicReceipts),
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
@@ -145,7 +146,7 @@ function ingressThreadSources({ ingressThreads, engine }: MetricDeps) {
 
 function tlsSources(
   ingressThreads: IngressThreadsSource | null,
-  certificate: CertificateSource | null,
+  certificates: readonly CertificateState[],
 ) {
   return {
     touchdown_tls_handshakes_total: () => {
@@ -155,9 +156,18 @@ function tlsSources(
       return samplesBy("result", { full, resumed, failed, ...rest });
     },
     touchdown_tls_certificate_expiry_timestamp_seconds: () =>
-      certificate === null ? Number.NaN : certificate.current.expiresUnixMs / 1000,
+      certificates.flatMap(({ clients, current }) =>
+        clients.map((of) => ({ labels: { clients: of }, value: current.expiresUnixMs / 1000 })),
+      ),
     touchdown_tls_certificate_loads_total: () =>
-      samplesBy("result", certificate?.loads ?? { ok: 0, failed: 0 }),
+      certificates.flatMap(({ clients, loads }) =>
+        clients.flatMap((of) =>
+          samplesBy("result", loads).map(({ labels, value }) => ({
+            labels: { clients: of, ...labels },
+            value,
+          })),
+        ),
+      ),
   } satisfies Partial<MetricSources>;
 }
 

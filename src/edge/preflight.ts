@@ -21,7 +21,7 @@ import type { Log } from "../core/log.ts";
 import { busyPollOf, portableBindOf } from "../engine/transport.ts";
 import { workersOf } from "../engine/validation.ts";
 import { chooseEngine, type EngineChoice } from "../native/choose.ts";
-import { expiryWarning, readCertificate } from "./certificate.ts";
+import { certificateFilesOf, expiryWarning, readCertificate } from "./certificate.ts";
 import { readIdentity } from "./identity.ts";
 import { loadKeys } from "./keys.ts";
 import { ingressThreadsOf } from "./native-ingress.ts";
@@ -69,11 +69,14 @@ export async function preflight(
   if (engine !== null) checkThreads(config, engine, log, attempt);
   warnings.push(...exposureWarnings(admin.listen));
   const unixMs = systemClock.unixMs();
-  const certificate = attempt(() =>
-    http.tls === null ? null : readCertificate(http.tls, engine?.native ?? null, unixMs),
-  );
-  const expiring = certificate === null ? null : expiryWarning(certificate, unixMs);
-  if (expiring !== null) warnings.push(expiring);
+  for (const tls of Object.values(certificateFilesOf(config))) {
+    const certificate = attempt(() =>
+      tls === null ? null : readCertificate(tls, engine?.native ?? null, unixMs),
+    );
+    if (tls === null || certificate === null) continue;
+    const expiring = expiryWarning(tls, certificate, unixMs);
+    if (expiring !== null) warnings.push(expiring);
+  }
   const unloadable = await loadHttpLibrary().then(() => null, setupMessageOf);
   if (unloadable !== null) problems.push(unloadable);
   const { databaseUrl } = accounts;

@@ -52,9 +52,18 @@ export interface IngressThreadsOptions
   readonly connectionsPerAddress: number;
   /** Where QUIC clients are served, by every ingress thread; null: nowhere. */
   readonly quic: NativeQuicListenOptions | null;
-  /** What clients are presented over TLS at the start; returns null without TLS. */
-  readonly certificate: () => PresentedCertificate | null;
+  /** What clients are presented over TLS at the start. */
+  readonly certificates: readonly CertificateSource[];
 }
+
+/** A certificate that is read again when its files change. */
+export interface CertificateSource {
+  readonly current: PresentedCertificate;
+  readonly clients: readonly TlsClients[];
+}
+
+/** Whom a certificate is presented: HTTP clients, or those of `touchdown/1`. */
+export type TlsClients = "http" | "quic";
 
 /** A certificate chain and its private key, both in PEM. */
 export interface PresentedCertificate {
@@ -81,8 +90,8 @@ export interface IngressThreads {
   readonly requests: RequestCounts;
   /** TLS handshakes of clients. */
   readonly handshakes: HandshakeCounts;
-  /** Presents this certificate to connections from now on. @throws SetupError if it cannot */
-  present(certificate: PresentedCertificate): void;
+  /** Presents its certificate to connections from now on. @throws SetupError if it cannot */
+  present(source: CertificateSource): void;
   /** What they counted of QUIC clients. */
   readonly quic: QuicCounts;
   /**
@@ -141,9 +150,11 @@ export function createIngressThreads(
     return Uint32Array.from(threads, ({ handle }) => handle);
   }
 
-  function present({ certificate, key }: PresentedCertificate): void {
-    const code = native.ingressThreadsTls(handlesOfThreads(), certificate, key);
-    if (code !== OK) throw new SetupError(`http.tls: the native engine returned ${code}`);
+  function present({ current: { certificate, key }, clients }: CertificateSource): void {
+    for (const of of clients) {
+      const code = native.ingressThreadsTls(handlesOfThreads(), certificate, key, of === "quic");
+      if (code !== OK) throw new SetupError(`${of}.tls: the native engine returned ${code}`);
+    }
   }
 
   function listen(): number {
@@ -209,9 +220,8 @@ export function createIngressThreads(
         const handles = { engine: options.engine(), path: options.path(), keys: keys.handle };
         const task = { ...options, ...handles, upstreamPort };
         for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
-        const certificate = options.certificate();
         // Before the first connection, which would be served without TLS.
-        if (certificate !== null) present(certificate);
+        for (const source of options.certificates) present(source);
         return { port: listen(), quicPort: listenQuic() };
       } catch (error) {
         for (const thread of threads) thread.kill();

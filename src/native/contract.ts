@@ -267,12 +267,18 @@ export interface NativeIngress {
    */
   ingressThreadsListen(threads: Uint32Array, descriptor: number, perAddress: number): number;
   /**
-   * These ingress threads present this certificate chain to new connections from now on, and speak
-   * TLS with them; chain and key are PEM. With no thread it only checks. Returns OK,
-   * NO_INGRESS_THREAD, INGRESS_THREAD_TLS (not a certificate and its key, or a key of a kind that
-   * the engine does not sign with) or PANIC.
+   * These ingress threads present this certificate chain to new connections from now on: with
+   * `quic` to `touchdown/1` clients, otherwise to HTTP clients, with which they then speak TLS.
+   * Chain and key are PEM. With no thread it only checks. Returns OK, NO_INGRESS_THREAD,
+   * INGRESS_THREAD_TLS (not a certificate and its key, or a key of a kind that the engine does not
+   * sign with) or PANIC.
    */
-  ingressThreadsTls(threads: Uint32Array, certificate: Uint8Array, key: Uint8Array): number;
+  ingressThreadsTls(
+    threads: Uint32Array,
+    certificate: Uint8Array,
+    key: Uint8Array,
+    quic: boolean,
+  ): number;
   /**
    * Has these ingress threads serve QUIC clients too, on one port. Returns the port, or
    * NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.

@@ -17,6 +17,7 @@ import { VERSION } from "../runtime/version.ts";
 import { EXAMPLE_PATH } from "./cluster-http.ts";
 import { freePort } from "./ports.ts";
 import { startPostgres } from "./postgres.ts";
+import type { QuicPlace } from "./quic-listener.ts";
 
 interface Deps {
   readonly clock: Clock;
@@ -96,8 +97,14 @@ function orThrow<T>(result: Result<T>): T {
 export async function startDashboard(
   deps: Deps,
   accounts: SandboxAccounts,
-  edge: { readonly url: string; readonly adminUrl: string; readonly rpcUrl: string },
+  edge: {
+    readonly url: string;
+    readonly adminUrl: string;
+    readonly rpcUrl: string;
+    readonly quic: QuicPlace | null;
+  },
 ): Promise<Dashboard> {
+  const { quic } = edge;
   // Imported lazily: sending need not wait for their libraries.
   const { startControl } = await import("../control/control.ts");
   const { TEST_USERS, startProvider } = await import("./provider.ts");
@@ -123,6 +130,8 @@ export async function startDashboard(
           edges: [`sandbox=${edge.adminUrl}`],
           example_rpc_url: edge.rpcUrl,
           example_transaction_url: edge.rpcUrl + EXAMPLE_PATH,
+          ...(quic !== null && { quic_regions: [`sandbox=${quic.address}`] }),
+          ...(quic?.authorityFile && { example_authority: quic.authorityFile }),
         },
         admin: { listen: `${HOST}:0` },
         accounts: { database_url: accounts.controlUrl },

@@ -19,11 +19,12 @@ import { type Edge, startEdge } from "../edge/edge.ts";
 import { freshIdentity, type Identity } from "../send/identity.ts";
 import { createLog } from "../telemetry/log.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "./cluster.ts";
-import type { Example } from "./cluster-http.ts";
+import { EXAMPLE_PATH, type Example } from "./cluster-http.ts";
 import type { Dashboard, SandboxAccounts } from "./dashboard.ts";
 import { createFaultProxy, type Faults } from "./fault-proxy.ts";
 import { createSimulatedLeader, type LeaderBehaviour, type SimulatedLeader } from "./leader.ts";
 import { SANDBOX_LANDINGS_SHOWN_MAX } from "./limits.ts";
+import { isQuicPossible, issueQuicSection, type QuicPlace } from "./quic-listener.ts";
 import { makeSandboxFolder, removeLeftovers } from "./sandbox-folder.ts";
 import { signedTransfer } from "./transfer.ts";
 
@@ -36,7 +37,10 @@ export interface SandboxOptions {
   readonly faults?: boolean;
   /** Whether the cluster has Alpenglow; otherwise Tower BFT. */
   readonly alpenglow?: boolean;
-  /** Keys of the edge's configuration in the form of the file; they override the sandbox's own. */
+  /**
+   * Keys of the edge's configuration in the form of the file; they override the sandbox's own. With
+   * `quic` the sandbox issues no certificate for it.
+   */
   readonly edge?: Readonly<Record<string, object | string>>;
   readonly log?: Log;
   /** Whether accounts are in a database, with a dashboard; otherwise one key is in a file. */
@@ -52,6 +56,8 @@ export interface Sandbox {
   /** "http://host:port" of the edge. */
   readonly url: string;
   readonly adminUrl: string;
+  /** Of clients over QUIC; null where the edge takes none. */
+  readonly quic: QuicPlace | null;
   /** A key of the account `sandbox`. */
   readonly key: string;
   /** Base58. */
@@ -116,14 +122,20 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     const tip = freshIdentity();
     const tipAccount = encodeKey(tip.publicKey);
     writeFileSync(join(folder, "keys.toml"), keysFile(key), { mode: 0o600 });
+    const over = keysOf(accounts, options);
+    const configOf = (port: number, more: object) =>
+      edgeConfig(folder, network.urls, tipAccount, port, { ...over, ...more });
+    const isOwnQuic = over["quic"] === undefined && isQuicPossible(configOf(0, {}));
+    const own = isOwnQuic ? issueQuicSection(folder, clock) : null;
     const edge = await startOnPort(options.port, (port) =>
-      startEdge(edgeConfig(folder, network.urls, tipAccount, port, keysOf(accounts, options)), {
-        clock,
-        log,
-      }),
+      startEdge(configOf(port, own === null ? {} : { quic: own.section }), { clock, log }),
     );
     undo.push(() => edge.stop());
     await untilReady(clock, edge);
+    const quic =
+      edge.quicAddress === null
+        ? null
+        : { address: edge.quicAddress, authorityFile: own?.authorityFile ?? null };
 
     const { cluster } = network;
     const payer = freshIdentity();
@@ -141,15 +153,15 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     example = transaction;
     const url = `http://${edge.httpAddress}`;
     const adminUrl = `http://${edge.adminAddress}`;
-    const facts = { url, adminUrl, key, tipAccount, ...network.urls };
+    const facts = { url, adminUrl, quic, key, tipAccount, ...network.urls };
     const lines = describe(facts, network.addresses, transaction());
     const { leaders } = network;
-    const found = { edge, cluster, leaders, url, adminUrl, key, tipAccount, payer };
+    const found = { edge, cluster, leaders, url, adminUrl, quic, key, tipAccount, payer };
     const dashboard =
       parts === null || accounts === null
         ? null
         : parts.startDashboard({ clock, log }, accounts, {
-            ...{ url, adminUrl, rpcUrl: network.urls.rpcUrl },
+            ...{ url, adminUrl, quic, rpcUrl: network.urls.rpcUrl },
           });
     // A failed start is reported here and does not keep the rest from being stopped.
     const started = dashboard?.catch((error: unknown) => {
@@ -296,10 +308,15 @@ async function untilReady(clock: Clock, edge: Edge): Promise<void> {
 interface Facts {
   readonly url: string;
   readonly adminUrl: string;
+  readonly quic: QuicPlace | null;
   readonly rpcUrl: string;
   readonly wsUrl: string;
   readonly key: string;
   readonly tipAccount: string;
+}
+
+function quicText({ address, authorityFile }: QuicPlace): string {
+  return authorityFile === null ? address : `${address}  (authority: ${authorityFile})`;
 }
 
 function describe(
@@ -317,6 +334,7 @@ function describe(
     "Touchdown sandbox",
     `  edge         ${facts.url}`,
     `  admin        ${facts.adminUrl}  (/metrics /readyz /livez /leaders /leaders/stats)`,
+    ...(facts.quic === null ? [] : [`  QUIC         ${quicText(facts.quic)}`]),
     `  cluster RPC  ${facts.rpcUrl}  ${facts.wsUrl}`,
     `  leaders      ${leaders.join("  ")}`,
     `  API key      ${facts.key}`,
@@ -331,6 +349,18 @@ function describe(
     "What became of it, with the signature that was answered:",
     "",
     `curl -s ${facts.url}/api/v1/transactions/SIGNATURE -H 'api-x-token: ${facts.key}'`,
+    "",
+    ...(facts.quic?.authorityFile ? overQuic(facts, facts.quic) : []),
+  ];
+}
+
+function overQuic({ rpcUrl, key }: Facts, { address, authorityFile }: QuicPlace) {
+  return [
+    "The same over QUIC, after `pip install aioquic`:",
+    "",
+    `curl -s ${rpcUrl}${EXAMPLE_PATH} -o transaction.bin`,
+    `EDGE=${address} AUTHORITY=${authorityFile} \\`,
+    `  KEY=${key} python3 examples/quic.py transaction.bin`,
     "",
   ];
 }

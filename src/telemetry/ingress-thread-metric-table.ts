@@ -41,13 +41,13 @@ export const INGRESS_THREAD_METRICS = [
   ),
   gauge(
     "touchdown_tls_certificate_expiry_timestamp_seconds",
-    [],
-    "When the presented certificate expires, in seconds since 1970; NaN without TLS.",
+    ["clients"],
+    "When the certificate that http or quic clients are presented expires, in seconds since 1970.",
   ),
   counter(
     "touchdown_tls_certificate_loads_total",
-    ["result"],
-    "Loads of the certificate, by ok or failed; after a failed one the old certificate stays.",
+    ["clients", "result"],
+    "Loads of that certificate, by ok or failed; after a failed one the old certificate stays.",
   ),
   gauge("touchdown_quic_connections", [], "Open QUIC connections of clients with a valid key."),
   gauge("touchdown_quic_handshakes", [], "QUIC handshakes of clients in progress."),

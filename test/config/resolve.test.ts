@@ -119,6 +119,17 @@ describe("problems", () => {
     ]);
   });
 
+  it("name what a certificate for QUIC clients alone needs", () => {
+    const quic = { listen: "0.0.0.0:8009", tls: { certificate: "x", key: "y" } };
+    expect(problems({ ...MINIMAL, quic })).toEqual([]);
+    expect(keys(problems({ ...MINIMAL, quic: { tls: quic.tls } }))).toEqual(["quic.listen"]);
+    const half = { listen: quic.listen, tls: { key: "y" } };
+    const message = "must be given, because quic.tls.key is";
+    expect(problems({ ...MINIMAL, quic: half })).toEqual([
+      { key: "quic.tls.certificate", message },
+    ]);
+  });
+
   it("include an array or a date in place of a table", () => {
     expect(keys(problems({ ...MINIMAL, http: [] }))).toEqual(["http"]);
     expect(keys(problems({ ...MINIMAL, http: new Date(0) }))).toEqual(["http"]);

@@ -11,14 +11,18 @@ import {
 } from "../../src/edge/certificate.ts";
 import { CERTIFICATE_LOOK_MS } from "../../src/edge/limits.ts";
 import { INGRESS_THREAD_TLS, OK } from "../../src/native/contract.ts";
-import type { PresentedCertificate } from "../../src/native-ingress/ingress-threads.ts";
+import type { CertificateSource } from "../../src/native-ingress/ingress-threads.ts";
 import { native } from "../native/addon.ts";
 import { createAuthority, type Issued } from "../support/authority.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "touchdown-certificate-"));
 afterAll(() => rmSync(folder, { recursive: true }));
-const files = { certificate: join(folder, "fullchain.pem"), key: join(folder, "privkey.pem") };
+const files = {
+  section: "http.tls",
+  certificate: join(folder, "fullchain.pem"),
+  key: join(folder, "privkey.pem"),
+} as const;
 const authority = createAuthority();
 const DAY = 86_400_000;
 const NOW = Date.UTC(2026, 10, 26);
@@ -74,6 +78,15 @@ describe("a certificate", () => {
     expect(faultOf()).toBe(`http.tls.key: ${files.key}: it cannot be read (ENOENT)`);
   });
 
+  it("is refused with the section that names it", () => {
+    write(fresh());
+    writeFileSync(files.key, "");
+    const ofQuic = { ...files, section: "quic.tls" } as const;
+    const message = `quic.tls.key: ${files.key}: it holds no private key in PEM form`;
+    expect(() => readCertificate(ofQuic, native, NOW)).toThrow(message);
+    expect(expiryWarning(ofQuic, { expiresUnixMs: NOW }, NOW)).toMatch(/^quic\.tls\.certificate: /);
+  });
+
   it("is refused with an encrypted key", () => {
     write(fresh());
     const { privateKey } = generateKeyPairSync("ed25519");
@@ -98,9 +111,9 @@ describe("a certificate", () => {
   it("is warned of in its last 14 days", () => {
     write(fresh());
     const certificate = readCertificate(files, null, NOW);
-    expect(expiryWarning(certificate, NOW + 76 * DAY - 1)).toBeNull();
-    expect(expiryWarning(certificate, NOW + 76 * DAY)).toMatch(/in 14 days: renew it/);
-    expect(expiryWarning(certificate, NOW + 89.5 * DAY)).toMatch(/in 0 days/);
+    expect(expiryWarning(files, certificate, NOW + 76 * DAY - 1)).toBeNull();
+    expect(expiryWarning(files, certificate, NOW + 76 * DAY)).toMatch(/in 14 days: renew it/);
+    expect(expiryWarning(files, certificate, NOW + 89.5 * DAY)).toMatch(/in 0 days/);
   });
 });
 
@@ -114,9 +127,10 @@ function holderOf() {
       clock: { ...clock, unixMs: () => NOW },
       log: { info: note, warn: note, error: note },
       native: { ingressThreadsTls: () => OK },
-      present: ({ certificate }: PresentedCertificate) => void presented.push(String(certificate)),
+      present: ({ current }: CertificateSource) => void presented.push(String(current.certificate)),
     },
     files,
+    ["http"],
   );
   holder.start();
   return { clock, holder, lines, presented };

@@ -119,7 +119,12 @@ const DEPS: MetricDeps = {
       },
     },
   }),
-  certificate: { current: { expiresUnixMs: 1_321_500 }, loads: { ok: 1_322, failed: 1_323 } },
+  certificates: [
+    {
+      clients: ["http", "quic"],
+      ...{ current: { expiresUnixMs: 1_321_500 }, loads: { ok: 1_322, failed: 1_323 } },
+    },
+  ],
   quicReceipts: { counters: { missed: 1_332 } },
   ingressThreads: {
     requests: { proxied: 1_305, rejectionRecordsDropped: 1_311 },
@@ -372,8 +377,13 @@ describe("an edge's metrics", () => {
       ...{ not_tls: HANDSHAKES.notTls, timed_out: HANDSHAKES.timedOut },
       aborted: HANDSHAKES.aborted,
     }),
-    ["tls_certificate_expiry_timestamp_seconds", {}, 1_321.5],
-    ...each("tls_certificate_loads_total", "result", { ok: 1_322, failed: 1_323 }),
+    ["tls_certificate_expiry_timestamp_seconds", { clients: "http" }, 1_321.5],
+    ["tls_certificate_expiry_timestamp_seconds", { clients: "quic" }, 1_321.5],
+    ...["http", "quic"].flatMap((clients) =>
+      each("tls_certificate_loads_total", "result", { ok: 1_322, failed: 1_323 }).map(
+        ([name, labels, value]) => [name, { clients, ...labels }, value] as const,
+      ),
+    ),
     ["keys", {}, 104],
     ...each("keys_loads_total", "result", { ok: 105, failed: 106 }),
     ["validations_total", { result: "accepted" }, 107],

@@ -123,7 +123,7 @@ describe("ingress threads in their context", () => {
     idleTimeoutMs: 75_000,
     quic: null,
     forwardedHeader: "x-0a",
-    certificate: () => null,
+    certificates: [],
   };
 
   const engine = { handle: 0 };

@@ -78,9 +78,9 @@ describe.skipIf(native === null)("an edge that speaks TLS", () => {
     });
   }
 
-  async function metric(name: string, result: string): Promise<number> {
+  async function metric(name: string, labels: Readonly<Record<string, string>>): Promise<number> {
     const page = await (await fetch(`${sandbox.adminUrl}/metrics`)).text();
-    return seriesValue(parsePrometheus(page), name, { result });
+    return seriesValue(parsePrometheus(page), name, labels);
   }
 
   it("lands transactions, and answers what the main thread does, on one connection", async () => {
@@ -98,7 +98,7 @@ describe.skipIf(native === null)("an edge that speaks TLS", () => {
   });
 
   it("closes a client that speaks plain HTTP, and counts it", async () => {
-    const before = await metric("touchdown_tls_handshakes_total", "not_tls");
+    const before = await metric("touchdown_tls_handshakes_total", { result: "not_tls" });
     const socket = connectPlain({ port, host: "127.0.0.1" });
     socket.write("GET /ping HTTP/1.1\r\nHost: a\r\n\r\n");
     const answer: Buffer[] = [];
@@ -106,7 +106,7 @@ describe.skipIf(native === null)("an edge that speaks TLS", () => {
     await new Promise((closed) => socket.once("close", closed));
     expect(Buffer.concat(answer).toString("latin1")).not.toContain("HTTP");
     // The connection is counted before it is closed.
-    expect(await metric("touchdown_tls_handshakes_total", "not_tls")).toBe(before + 1);
+    expect(await metric("touchdown_tls_handshakes_total", { result: "not_tls" })).toBe(before + 1);
   });
 
   it("resumes a session by its ticket, in TLS 1.3 and 1.2, and offers only http/1.1", async () => {
@@ -162,7 +162,7 @@ describe.skipIf(native === null)("an edge that speaks TLS", () => {
     const seen = new Set(before);
     for (let round = 0; round < 5; round += 1) {
       write(fresh());
-      sandbox.edge.reloadCertificate();
+      sandbox.edge.reloadCertificates();
       const agent = kept();
       const { status, fingerprint } = await ask(agent);
       agent.destroy();
@@ -170,7 +170,7 @@ describe.skipIf(native === null)("an edge that speaks TLS", () => {
       seen.add(fingerprint);
     }
     writeFileSync(files.key, "no key");
-    expect(() => sandbox.edge.reloadCertificate()).toThrow(/holds no private key/);
+    expect(() => sandbox.edge.reloadCertificates()).toThrow(/holds no private key/);
     const agent = kept();
     const last = await ask(agent);
     agent.destroy();
@@ -179,8 +179,10 @@ describe.skipIf(native === null)("an edge that speaks TLS", () => {
     for (const each of agents) each.destroy();
     expect([seen.size, seen.has(last.fingerprint)]).toEqual([6, true]);
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
-    expect(await metric("touchdown_tls_certificate_loads_total", "ok")).toBe(6);
-    expect(await metric("touchdown_tls_certificate_loads_total", "failed")).toBe(1);
+    const loads = (result: string) =>
+      metric("touchdown_tls_certificate_loads_total", { clients: "http", result });
+    expect(await loads("ok")).toBe(6);
+    expect(await loads("failed")).toBe(1);
   });
 
   it.skipIf(!isInstalled("curl", "--version"))("serves curl, which offers HTTP/2 too", async () => {

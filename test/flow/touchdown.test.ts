@@ -4,9 +4,11 @@
  */
 
 import { createHmac, X509Certificate } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { clientKeyOf } from "../../src/accounts/keys/client-key.ts";
 import { createKey, revokeKey } from "../../src/accounts/keys/edit-keys-file.ts";
@@ -15,7 +17,7 @@ import { REJECTIONS } from "../../src/core/errors.ts";
 import { loadNative } from "../../src/native/load.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
-import { createAuthority } from "../support/authority.ts";
+import { createAuthority, type Issued } from "../support/authority.ts";
 import {
   FEW,
   type Flow,
@@ -266,8 +268,54 @@ describe.skipIf(!isBuilt)("an edge of a simulated cluster, with a certificate", 
   it("presents the operator's certificate, and another one once it is read again", async () => {
     expect(presented(await connected(address()))).toBe(fingerprint);
     fingerprint = write();
-    await sandbox.edge.reloadCertificate();
+    await sandbox.edge.reloadCertificates();
     expect(presented(await connected(address()))).toBe(fingerprint);
+  });
+
+  it("presents another certificate than to HTTP clients, where it is given one", async () => {
+    const ofQuic = authority.issue(Date.now() - 60_000, Date.now() + 5e9);
+    const quicFiles = { certificate: join(folder, "quic.pem"), key: join(folder, "quic.key") };
+    const writeIssued = ({ certificate, key }: Issued): string => {
+      writeFileSync(quicFiles.certificate, certificate);
+      writeFileSync(quicFiles.key, key);
+      return new X509Certificate(certificate).fingerprint256;
+    };
+    const own = writeIssued(ofQuic);
+    const other = await startSandbox({
+      port: 0,
+      log: SILENT,
+      edge: {
+        http: { threads: Math.max(1, THREADS), tls: files },
+        send: { engine: "native" },
+        quic: { listen: "127.0.0.1:0", tls: quicFiles },
+      },
+    });
+    try {
+      const { edge } = other;
+      const overHttp = async (): Promise<string> => {
+        const { hostname, port } = new URL(other.url);
+        const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false });
+        await once(socket, "secureConnect");
+        const found = socket.getPeerX509Certificate()?.fingerprint256 ?? "";
+        socket.destroy();
+        return found;
+      };
+      expect(presented(await connected(edge.quicAddress))).toBe(own);
+      expect(await overHttp()).toBe(fingerprint);
+      const next = writeIssued(authority.issue(Date.now() - 60_000, Date.now() + 5e9));
+      edge.reloadCertificates();
+      expect(presented(await connected(edge.quicAddress))).toBe(next);
+      expect(await overHttp()).toBe(fingerprint);
+      // One that is wrong keeps no other from being read.
+      writeFileSync(quicFiles.key, "");
+      fingerprint = write();
+      expect(() => edge.reloadCertificates()).toThrow(/^quic\.tls\.key: /);
+      expect(presented(await connected(edge.quicAddress))).toBe(next);
+      expect(await overHttp()).toBe(fingerprint);
+    } finally {
+      await other.stop();
+    }
+    sandbox.edge.reloadCertificates();
   });
 
   it("answers when the transaction has landed", async () => {

@@ -11,9 +11,9 @@ import {
   OK,
 } from "../../src/native/contract.ts";
 import {
+  type CertificateSource,
   createIngressThreads,
   type IngressThreads,
-  type PresentedCertificate,
 } from "../../src/native-ingress/ingress-threads.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
@@ -83,7 +83,12 @@ export function shared({ buffer }: Uint8Array): SharedArrayBuffer {
 function fakeNative() {
   const threads: FakeIngressThread[] = [];
   const sockets: { host: string; port: number }[] = [];
-  const certificates: { threads: readonly number[]; certificate: string; key: string }[] = [];
+  const certificates: {
+    threads: readonly number[];
+    certificate: string;
+    key: string;
+    quic: boolean;
+  }[] = [];
   const listens: { threads: readonly number[]; descriptor: number; perAddress: number }[] = [];
   const find = (handle: number): FakeIngressThread => {
     const thread = threads[handle - FIRST_HANDLE];
@@ -128,9 +133,9 @@ function fakeNative() {
       listens.push({ threads: [...handles], descriptor, perAddress });
       return engine.listenResult;
     },
-    ingressThreadsTls(handles, certificate, key) {
+    ingressThreadsTls(handles, certificate, key, quic) {
       const [chain = "", secret = ""] = [certificate, key].map((each) => String(each));
-      certificates.push({ threads: [...handles], certificate: chain, key: secret });
+      certificates.push({ threads: [...handles], certificate: chain, key: secret, quic });
       return engine.tlsResult;
     },
     ingressThreadsListenQuic(handles, options) {
@@ -162,7 +167,7 @@ function fakeNative() {
 export function fixture(
   count = 2,
   socket: number | null = null,
-  certificate: PresentedCertificate | null = null,
+  certificates: readonly CertificateSource[] = [],
   quic: NativeQuicListenOptions | null = null,
 ) {
   const clock = createFakeClock();
@@ -200,7 +205,7 @@ export function fixture(
       forwardedHeader: "x-relayed",
       connectionsMax: 10,
       connectionsPerAddress: 6,
-      certificate: () => certificate,
+      certificates,
       upstreamConnectionsMax: 5,
       upstreamConnectionsPerAddress: 3,
       readTimeoutMs: 10_000,

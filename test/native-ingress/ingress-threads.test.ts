@@ -10,6 +10,7 @@ import {
   INGRESS_THREAD_STATES,
   INGRESS_THREAD_TLS,
 } from "../../src/native/contract.ts";
+import type { CertificateSource } from "../../src/native-ingress/ingress-threads.ts";
 import {
   INGRESS_THREAD_EXIT_MS_MAX,
   INGRESS_THREADS_STOP_MS_MAX,
@@ -49,19 +50,23 @@ describe("ingress threads that start", () => {
   });
 
   it("present a certificate before they listen, and another one later", () => {
-    const pem = (text: string) => ({ certificate: Buffer.from(text), key: Buffer.from("key") });
-    const { engine, ingressThreads } = fixture(2, null, pem("first"));
+    const pem = (text: string): CertificateSource => ({
+      current: { certificate: Buffer.from(text), key: Buffer.from("key") },
+      clients: ["http", "quic"],
+    });
+    const { engine, ingressThreads } = fixture(2, null, [pem("first")]);
     engine.tlsResult = INGRESS_THREAD_TLS;
     expect(faultOf(() => ingressThreads.start(UPSTREAM_PORT)).message).toMatch(/^http\.tls: /);
     // A connection without TLS must not be possible.
     expect(engine.listens).toEqual([]);
-    const second = fixture(2, null, pem("first"));
+    const second = fixture(2, null, [pem("first")]);
     second.ingressThreads.start(UPSTREAM_PORT);
-    second.ingressThreads.present(pem("second"));
+    second.ingressThreads.present({ ...pem("second"), clients: ["quic"] });
     const threads = [256, 257];
     expect(second.engine.certificates).toEqual([
-      { threads, certificate: "first", key: "key" },
-      { threads, certificate: "second", key: "key" },
+      { threads, certificate: "first", key: "key", quic: false },
+      { threads, certificate: "first", key: "key", quic: true },
+      { threads, certificate: "second", key: "key", quic: true },
     ]);
     expect(second.engine.listens).toHaveLength(1);
   });
@@ -72,7 +77,7 @@ describe("ingress threads that start", () => {
 
   it("serve QUIC clients by all of them, or say why not", () => {
     const quic = QUIC;
-    const serving = fixture(2, null, null, quic);
+    const serving = fixture(2, null, [], quic);
     expect(serving.ingressThreads.start(UPSTREAM_PORT)).toEqual({
       port: PUBLIC_PORT,
       quicPort: 8_009,
@@ -81,11 +86,11 @@ describe("ingress threads that start", () => {
     const sockets = { host: "127.0.0.1", port: 8_009, places: [0, 1] };
     expect(serving.ingressThreads.quicSockets).toEqual(sockets);
     expect(started().ingressThreads.quicSockets).toBeNull();
-    const later = fixture(2, null, null, { ...quic, predecessorPlaces: [1] });
+    const later = fixture(2, null, [], { ...quic, predecessorPlaces: [1] });
     later.ingressThreads.start(UPSTREAM_PORT);
     expect(later.ingressThreads.quicSockets?.places).toEqual([1, 0]);
 
-    const taken = fixture(2, null, null, quic);
+    const taken = fixture(2, null, [], quic);
     taken.engine.quicResult = INGRESS_THREAD_LISTEN;
     expect(faultOf(() => taken.ingressThreads.start(UPSTREAM_PORT)).message).toMatch(
       /^quic\.listen: cannot listen on 127\.0\.0\.1:8009; either the port is in use/,
@@ -98,7 +103,7 @@ describe("ingress threads that start", () => {
 
   it("know how long the process before may have QUIC sockets", () => {
     const waits = [[], [0, 1]].map((predecessorPlaces) => {
-      const { clock, ingressThreads } = fixture(2, null, null, { ...QUIC, predecessorPlaces });
+      const { clock, ingressThreads } = fixture(2, null, [], { ...QUIC, predecessorPlaces });
       ingressThreads.start(UPSTREAM_PORT);
       const first = ingressThreads.quicAloneInMs;
       clock.advance(QUIC_PREDECESSOR_MS_MAX - 1);

@@ -91,6 +91,13 @@ describe("from a login to a landed transaction", () => {
     expect(fieldOf(await rpc.json(), "result.value.blockhash")).toBeTypeOf("string");
   });
 
+  it("says where the edge takes QUIC, and who issued its certificate", async () => {
+    const site = await new Browser(url).call("GET", "/api/v1/site");
+    expect(fieldOf(site.json, "regions.0.quic")).toBe(sandbox.quic?.address ?? null);
+    const file = fieldOf(site.json, "examples.authority_file");
+    expect(file).toBe(sandbox.quic?.authorityFile ?? null);
+  });
+
   it("works with the key on the terminal, which its holder can link to the account", async () => {
     expect((await send(sandbox.key)).status).toBe(200);
     const browser = new Browser(url);

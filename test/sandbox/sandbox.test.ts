@@ -1,12 +1,14 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { X509Certificate } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { encodeKey, encodeSignature } from "../../src/core/encoding.ts";
 import { SetupError } from "../../src/core/errors.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { ENGINE, SILENT } from "../support/flow.ts";
+import { connectTouchdown } from "../support/touchdown-client.ts";
 import { until } from "../support/wait.ts";
 
 const BASE = { port: 0, log: SILENT, edge: { send: { engine: ENGINE } } };
@@ -48,6 +50,22 @@ describe("the sandbox", () => {
     expect(sandbox.edge.readiness().ok).toBe(true);
     expect((await fetch(`${sandbox.adminUrl}/readyz`)).status).toBe(200);
     expect(sandbox.leaders).toHaveLength(4);
+  });
+
+  it("takes QUIC clients, with a certificate of its own authority, by the engine", async () => {
+    const { quic, url } = await start();
+    if (ENGINE !== "native" || availableParallelism() < 2) {
+      expect(quic).toBeNull();
+      return;
+    }
+    const client = await connectTouchdown(quic?.address ?? "");
+    const presented = new X509Certificate(Buffer.from(client.certificates[0] ?? []));
+    client.close();
+    const authority = new X509Certificate(readFileSync(quic?.authorityFile ?? ""));
+    expect(presented.verify(authority.publicKey)).toBe(true);
+    expect(presented.subjectAltName).toBe("IP Address:127.0.0.1");
+    // HTTP stays without TLS.
+    expect((await fetch(`${url}/ping`)).ok).toBe(true);
   });
 
   it("lands what it is sent although four of its six leaders have a fault", async () => {

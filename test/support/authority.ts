@@ -1,101 +1,30 @@
-/**
- * A certificate authority that no client trusts by default, created per test, and TLS in front of
- * servers on loopback with certificates that it signed. Keys are Ed25519, so that the DER is short.
- */
+/** The sandbox's certificate authority, and TLS in front of servers on loopback. */
 
-import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { createServer } from "node:tls";
+import {
+  type Authority as CertificateAuthority,
+  createAuthority as createCertificateAuthority,
+  type Issued,
+} from "../../src/sandbox/authority.ts";
 
-export interface Authority {
-  /** PEM. */
-  readonly certificate: string;
-  /** What a server on 127.0.0.1 presents, and its private key; both PEM. */
+export type { Issued };
+
+export interface Authority extends CertificateAuthority {
+  /** What a server on 127.0.0.1 presents. */
   readonly server: Issued;
-  /** The same with a key of its own, valid during that time. */
-  issue(fromMs: number, toMs: number): Issued;
   /** Serves TLS for 127.0.0.1 and forwards to a local port; returns the new port. */
   before(port: number): Promise<{ readonly port: number; stop(): void }>;
 }
 
-export interface Issued {
-  readonly certificate: string;
-  readonly key: string;
-}
-
-/** An element of ITU-T X.690 below 64 KiB. */
-function der(tag: number, ...parts: readonly (Uint8Array | readonly number[])[]): Buffer {
-  const content = Buffer.concat(parts.map((part) => Uint8Array.from(part)));
-  const size = content.length;
-  const longer = size < 0x100 ? [0x81, size] : [0x82, size >> 8, size & 0xff];
-  return Buffer.concat([Uint8Array.from([tag, ...(size < 0x80 ? [size] : longer)]), content]);
-}
-
-const SEQUENCE = 0x30;
-const ED25519 = der(SEQUENCE, der(0x06, [0x2b, 0x65, 0x70]));
-const COMMON_NAME = der(0x06, [0x55, 0x04, 0x03]);
-/** The authority's is critical and marks it as one. */
-const AUTHORITY_ITSELF = der(
-  SEQUENCE,
-  der(0x06, [0x55, 0x1d, 0x13]),
-  der(0x01, [0xff]),
-  der(0x04, der(SEQUENCE, der(0x01, [0xff]))),
-);
-const FOR_LOOPBACK = der(
-  SEQUENCE,
-  der(0x06, [0x55, 0x1d, 0x11]),
-  der(0x04, der(SEQUENCE, der(0x87, [127, 0, 0, 1]))),
-);
-
-function name(text: string): Buffer {
-  const attribute = der(SEQUENCE, COMMON_NAME, der(0x0c, Buffer.from(text)));
-  return der(SEQUENCE, der(0x31, attribute));
-}
-
-/** PEM of a certificate for `subject` that the authority's key signs. */
-function certificate(
-  subject: string,
-  of: KeyObject,
-  by: KeyObject,
-  extension: Buffer,
-  [from, to]: readonly [number, number] = ALWAYS,
-): string {
-  /** As YYMMDDHHMMSSZ. */
-  const date = (ms: number): Buffer =>
-    der(0x17, Buffer.from(`${new Date(ms).toISOString().slice(2, 19).replaceAll(/[-:T]/g, "")}Z`));
-  const body = der(
-    SEQUENCE,
-    der(0xa0, der(0x02, [2])),
-    der(0x02, [1]),
-    ED25519,
-    name(AUTHORITY),
-    der(SEQUENCE, date(from), date(to)),
-    name(subject),
-    of.export({ format: "der", type: "spki" }),
-    der(0xa3, der(SEQUENCE, extension)),
-  );
-  const whole = der(SEQUENCE, body, ED25519, der(0x03, [0], sign(null, body, by)));
-  const lines = whole.toString("base64").replaceAll(/.{1,64}/g, "$&\n");
-  return `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`;
-}
-
 export function createAuthority(): Authority {
-  const own = generateKeyPairSync("ed25519");
-  const served = generateKeyPairSync("ed25519");
-  const cert = certificate("a node", served.publicKey, own.privateKey, FOR_LOOPBACK);
-  const key = served.privateKey.export({ format: "pem", type: "pkcs8" }).toString();
+  const authority = createCertificateAuthority();
+  const issued = authority.issue(...ALWAYS);
+  const { certificate: cert, key } = issued;
   return {
-    certificate: certificate(AUTHORITY, own.publicKey, own.privateKey, AUTHORITY_ITSELF),
-    server: { certificate: cert, key },
-    issue(fromMs, toMs) {
-      const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-      const period = [fromMs, toMs] as const;
-      return {
-        certificate: certificate("a node", publicKey, own.privateKey, FOR_LOOPBACK, period),
-        key: privateKey.export({ format: "pem", type: "pkcs8" }).toString(),
-      };
-    },
+    ...authority,
+    server: issued,
     async before(port) {
       const open = new Set<{ destroy(): unknown }>();
       const server = createServer({ cert, key, noDelay: true }, (secure) => {
@@ -130,4 +59,3 @@ export function createAuthority(): Authority {
 }
 
 const ALWAYS = [Date.UTC(2020, 0), Date.UTC(2049, 11, 31, 23, 59, 59)] as const;
-const AUTHORITY = "an authority of one's own";

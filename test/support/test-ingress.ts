@@ -92,7 +92,8 @@ export function createTestIngress(
       realtime: false,
       // All test clients have one address.
       connectionsPerAddress: 1_000_000,
-      certificate: () => (authority === null ? null : pemOf(authority.server)),
+      certificates:
+        authority === null ? [] : [{ current: pemOf(authority.server), clients: ["http"] }],
       upstreamConnectionsMax: options.connectionsMax,
       upstreamConnectionsPerAddress: options.connectionsMax,
       readTimeoutMs: 60_000,

@@ -101,6 +101,8 @@ struct EventLoop<'a, H: RequestHandler> {
     listener: Option<Listener>,
     /// What new connections are presented; None without TLS.
     tls: Option<Arc<ServerConfig>>,
+    /// What `touchdown/1` clients are presented; None: the listener's own certificate.
+    quic_tls: Option<Arc<ServerConfig>>,
     /// This thread's part of the QUIC listener.
     quic: Option<Box<QuicServer>>,
     upstream_permits: Permits,
@@ -149,6 +151,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             options,
             listener: None,
             tls: None,
+            quic_tls: None,
             quic: None,
             handler,
             mailbox,
@@ -283,11 +286,12 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
 
     fn handle_command(&mut self, command: Command) -> io::Result<()> {
         match command {
-            Command::Tls(config) => {
+            Command::Tls(config) => self.tls = Some(config),
+            Command::QuicTls(config) => {
                 if let Some(quic) = &self.quic {
                     quic.present(config.clone());
                 }
-                self.tls = Some(config);
+                self.quic_tls = Some(config);
             }
             #[cfg(test)]
             Command::Report(sender) => sender.send(()).map_err(io::Error::other)?,
@@ -302,7 +306,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 if self.phase == Phase::Serving && self.drain != Drain::Refusing {
                     let waker = self.mailbox.waker.clone();
                     quic.register(self.mailbox.poll.registry(), QUIC, waker)?;
-                    if let Some(config) = &self.tls {
+                    if let Some(config) = &self.quic_tls {
                         quic.present(config.clone());
                     }
                     self.quic = Some(quic);

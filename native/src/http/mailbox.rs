@@ -26,6 +26,8 @@ pub(super) const WAKER: Token = Token(0);
 pub enum Command {
     /// Present this certificate to connections from now on, and speak TLS with them.
     Tls(Arc<ServerConfig>),
+    /// Present this certificate to `touchdown/1` clients that connect from now on.
+    QuicTls(Arc<ServerConfig>),
     /// Accept connections from this socket.
     Listen(Box<Listening>),
     /// Serve QUIC clients on this socket too.

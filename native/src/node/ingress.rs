@@ -55,13 +55,14 @@ pub fn ingress_threads_listen(threads: &[u32], descriptor: u32, per_address: u32
     guarded(PANIC, || listen_for(threads, descriptor, per_address))
 }
 
-/// Has these ingress threads present this certificate chain to connections from now on, and speak
-/// TLS with them; chain and key are PEM. Call it before they listen, and again with a new
-/// certificate; with no thread it only checks. Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_TLS
-/// (not a certificate and its key, or a key of an unknown kind) or PANIC.
+/// Has these ingress threads present this certificate chain from now on, with `quic` to
+/// `touchdown/1` clients, otherwise to HTTP clients, with which they then speak TLS; chain and key
+/// are PEM. Call it before they listen, and again with a new certificate; with no thread it only
+/// checks. Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_TLS (not a certificate and its key, or a
+/// key of an unknown kind) or PANIC.
 #[napi]
-pub fn ingress_threads_tls(threads: &[u32], certificate: &[u8], key: &[u8]) -> i32 {
-    guarded(PANIC, || present(threads, certificate, key))
+pub fn ingress_threads_tls(threads: &[u32], certificate: &[u8], key: &[u8], quic: bool) -> i32 {
+    guarded(PANIC, || present(threads, certificate, key, quic))
 }
 
 /// Has these threads serve QUIC clients too, on one port of the first address of the host that can

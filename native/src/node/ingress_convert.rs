@@ -106,13 +106,14 @@ pub(crate) fn listen_for(threads: &[u32], descriptor: u32, per_address: u32) -> 
 static TICKET_KEYS: OnceLock<Option<Arc<dyn ProducesTickets>>> = OnceLock::new();
 
 /// Returns what `ingress_threads_tls` returns.
-pub(crate) fn present(threads: &[u32], certificate: &[u8], key: &[u8]) -> i32 {
+pub(crate) fn present(threads: &[u32], certificate: &[u8], key: &[u8], quic: bool) -> i32 {
     let Some(found) = ingress_threads(threads) else { return NO_INGRESS_THREAD };
     let tickets = TICKET_KEYS.get_or_init(ticket_keys).clone();
     let config = tickets.and_then(|tickets| server_config(certificate, key, tickets));
     let Some(config) = config else { return INGRESS_THREAD_TLS };
+    let command = if quic { Command::QuicTls } else { Command::Tls };
     for thread in found {
-        thread.send(Command::Tls(config.clone()));
+        thread.send(command(config.clone()));
     }
     OK
 }

@@ -1,7 +1,7 @@
 /**
- * What `doctor` checks about `[http.tls]`: the pair of certificate and key, how long it is valid,
- * the chain up to an authority that clients know, the names, who can read the key, and whether the
- * running edge presents this certificate.
+ * What `doctor` checks about `[http.tls]` and `[quic.tls]`: the pair of certificate and key, how
+ * long it is valid, the chain up to an authority that clients know, the names, who can read the
+ * key, and whether the running edge presents that of `[http.tls]`.
  */
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
@@ -12,34 +12,69 @@ import type { Config } from "../../config/config.ts";
 import { formatListen } from "../../config/value-types.ts";
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
-import { type CertificateFiles, expiryWarning, readCertificate } from "../../edge/certificate.ts";
+import {
+  type CertificateFiles,
+  certificateFilesOf,
+  expiryWarning,
+  readCertificate,
+} from "../../edge/certificate.ts";
 import { DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
 import { localAddress } from "../ready.ts";
 import { type Finding, findingsOf } from "./finding.ts";
 
 const { ok, warning, error } = findingsOf("tls");
 
-/** Nothing without `[http.tls]`. `authorities`: PEM, those that clients know. */
+/** Nothing of a section that is not given. `authorities`: PEM, those that clients know. */
 export async function tlsFindings(
   clock: Clock,
-  { listen, tls }: Pick<Config["http"], "listen" | "tls">,
+  http: Pick<Config["http"], "listen" | "tls">,
+  quic: Pick<Config["quic"], "listen" | "tls">,
   authorities: readonly string[] = rootCertificates,
 ): Promise<readonly Finding[]> {
-  if (tls === null) return [];
-  const pair = pairOf(tls, clock.unixMs());
+  const unixMs = clock.unixMs();
+  const files = certificateFilesOf({ http, quic });
+  const ofHttp = files.http === null ? [] : fileFindings(files.http, authorities, unixMs);
+  const ofQuic = files.quic === null ? [] : fileFindings(files.quic, authorities, unixMs);
+  const isUsed = files.http !== null && ofHttp[0]?.level !== "error";
+  return [
+    ...ofHttp,
+    ...(isUsed ? await presented(clock, http.listen, leafOf(files.http)) : []),
+    ...ofQuic,
+    ...(quic.listen === null || (files.http ?? files.quic) !== null ? [] : [unverifiable()]),
+  ];
+}
+
+function fileFindings(
+  tls: CertificateFiles,
+  authorities: readonly string[],
+  unixMs: number,
+): readonly Finding[] {
+  const pair = pairOf(tls, unixMs);
   if (pair.level === "error") return [pair];
+  const leaf = leafOf(tls);
   const chain = blocksOf(readFileSync(tls.certificate, "utf8"));
-  const [own = ""] = chain;
-  const leaf = new X509Certificate(own);
   return [
     pair,
     keyKind(tls.key),
     keyFile(tls.key),
-    expiry(tls, leaf, clock.unixMs()),
-    chainOf(tls.certificate, chain, authorities, clock.unixMs()),
+    expiry(tls, leaf, unixMs),
+    chainOf(tls.certificate, chain, authorities, unixMs),
     names(tls.certificate, leaf),
-    ...(await presented(clock, listen, leaf)),
   ];
+}
+
+/** The server's own certificate, which is the first one. */
+function leafOf({ certificate }: CertificateFiles): X509Certificate {
+  return new X509Certificate(readFileSync(certificate));
+}
+
+function unverifiable(): Finding {
+  return warning(
+    "quic",
+    "quic.listen is given, and neither quic.tls nor http.tls",
+    "touchdown/1 clients cannot verify this edge, and then send no API key",
+    "quic.tls.certificate and quic.tls.key, with a name that clients use",
+  );
 }
 
 /** As the start reads them; the engine's own judgement of the key is in the area `start`. */
@@ -80,15 +115,15 @@ function keyFile(path: string): Finding {
 
 const OTHERS_READ = 0o004;
 
-function expiry({ certificate }: CertificateFiles, leaf: X509Certificate, unixMs: number): Finding {
+function expiry(tls: CertificateFiles, leaf: X509Certificate, unixMs: number): Finding {
   const expiresUnixMs = Date.parse(leaf.validTo);
-  const soon = expiryWarning({ expiresUnixMs }, unixMs);
+  const soon = expiryWarning(tls, { expiresUnixMs }, unixMs);
   if (soon === null) return ok("expiry", `valid until ${new Date(expiresUnixMs).toISOString()}`);
   return warning(
     "expiry",
     soon,
     "from then on each client that verifies it fails, and the edge does not start",
-    `renew ${certificate}; the edge reads it within 20 s. With certbot: \`certbot renew\``,
+    `renew ${tls.certificate}; the edge reads it within 20 s. With certbot: \`certbot renew\``,
   );
 }
 

@@ -17,7 +17,11 @@ export interface SiteOptions {
   /** Contains the placeholder `{signature}`. */
   readonly explorerUrl: string | null;
   /** Values for the sample programs of the Connect page; null if not configured. */
-  readonly examples: { readonly rpcUrl: string | null; readonly transactionUrl: string | null };
+  readonly examples: {
+    readonly rpcUrl: string | null;
+    readonly transactionUrl: string | null;
+    readonly authorityFile: string | null;
+  };
   readonly recentLoginMs: number;
 }
 
@@ -42,6 +46,7 @@ const siteShape = z.object({
   examples: z.object({
     rpc_url: z.string().nullable(),
     transaction_url: z.string().nullable(),
+    authority_file: z.string().nullable(),
   }),
   login: z.object({ available: z.boolean() }),
   logged_in: z.boolean().meta({
@@ -112,6 +117,7 @@ function siteRoute({ loginAvailable }: Deps, options: SiteOptions): Route {
       examples: {
         rpc_url: options.examples.rpcUrl,
         transaction_url: options.examples.transactionUrl,
+        authority_file: options.examples.authorityFile,
       },
       login: { available: loginAvailable() },
       logged_in: call.cookie("session") !== null,

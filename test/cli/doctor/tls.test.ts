@@ -23,18 +23,23 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const NO_QUIC = { listen: null, tls: null };
+
 /** The findings by check, with the files of `[http.tls]` written. */
 async function find(
   { certificate, key }: Issued,
   { port = 0, authorities = [authority.certificate], mode = 0o600 } = {},
 ) {
-  const tls = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") };
+  const tls = {
+    certificate: join(folder, "cert.pem"),
+    key: join(folder, "key.pem"),
+  } as const;
   writeFileSync(tls.certificate, certificate);
   writeFileSync(tls.key, key);
   chmodSync(tls.key, mode);
   const clock = createFakeClock(0, NOW_MS);
   const listen = { host: "0.0.0.0", port };
-  const found = await tlsFindings(clock, { listen, tls }, authorities);
+  const found = await tlsFindings(clock, { listen, tls }, NO_QUIC, authorities);
   return new Map(found.map((finding) => [finding.check, finding]));
 }
 
@@ -52,7 +57,30 @@ async function serve({ certificate, key }: Issued): Promise<number> {
 describe("the TLS of an edge", () => {
   it("is not looked at where a proxy speaks it", async () => {
     const http = { listen: { host: "127.0.0.1", port: 0 }, tls: null };
-    expect(await tlsFindings(createFakeClock(), http)).toEqual([]);
+    expect(await tlsFindings(createFakeClock(), http, NO_QUIC)).toEqual([]);
+  });
+
+  it("is looked at for QUIC clients alone, whose connections are not", async () => {
+    writeFileSync(join(folder, "quic.pem"), good.certificate);
+    writeFileSync(join(folder, "quic.key"), good.key, { mode: 0o644 });
+    const files = { certificate: join(folder, "quic.pem"), key: join(folder, "quic.key") };
+    const quic = {
+      listen: { host: "127.0.0.1", port: 8_009 },
+      tls: files,
+    };
+    const http = { listen: { host: "127.0.0.1", port: await serve(good) }, tls: null };
+    const found = await tlsFindings(createFakeClock(0, NOW_MS), http, quic);
+    expect(found.map(({ check, level }) => `${check} ${level}`)).toEqual([
+      "pair ok",
+      "key_kind ok",
+      "key_file warning",
+      "expiry ok",
+      "chain warning",
+      "names ok",
+    ]);
+    const [missing] = await tlsFindings(createFakeClock(), http, { ...quic, tls: null });
+    expect(missing).toMatchObject({ check: "quic", level: "warning" });
+    expect(missing?.message).toBe("quic.listen is given, and neither quic.tls nor http.tls");
   });
 
   it("is well with a valid pair of a known authority, which the edge presents", async () => {

@@ -66,6 +66,7 @@ function fillingOf({ examples }, { key, token, region, tip }) {
     tipLamports: tip?.lamportsMin ?? 1_000_000,
     rpcUrl: examples?.rpc_url ?? null,
     exampleUrl: examples?.transaction_url ?? null,
+    authorityFile: examples?.authority_file ?? null,
     quic: region.quic,
   };
 }

@@ -9,7 +9,8 @@ import { FILE, quicIntro, quicRust, quicTpu, quicTypescript } from "./snippets-q
 
 /**
  * @typedef {{url: string, key: string, tipAccount: string, tipLamports: number,
- *   rpcUrl: string | null, exampleUrl: string | null, quic: string | null}} Filling
+ *   rpcUrl: string | null, exampleUrl: string | null, authorityFile: string | null,
+ *   quic: string | null}} Filling
  * @typedef {{name: string, title: string, before: string,
  *   code: ((filling: Filling) => string) | null, tab?: string}} Snippet `tab`: the name of the one
  *   under whose tab it stands; absent: it has its own
@@ -56,20 +57,25 @@ export function snippets(filling) {
  * @param {Filling} filling
  * @returns {Snippet[]}
  */
-function quicPrograms({ exampleUrl, quic }) {
+function quicPrograms({ exampleUrl, authorityFile, quic }) {
   const file = exampleUrl === null ? FILE_NEEDED : `First: curl -sS ${exampleUrl} -o ${FILE}`;
+  const trust =
+    authorityFile === null
+      ? ""
+      : `. Run it with SSL_CERT_FILE=${authorityFile}, because your system does not know who ` +
+        "issued this region's certificate";
   /** @type {Snippet[]} */
   const programs = [
     {
       name: "quic-rust",
       title: "QUIC with Rust",
-      before: `Rust: cargo add tokio -F full, and touchdown-client from clients/rust. ${file}`,
+      before: `Rust: cargo add tokio -F full, and touchdown-client from clients/rust. ${file}${trust}`,
       code: quicRust,
     },
     {
       name: "quic-typescript",
       title: "QUIC with TypeScript",
-      before: `TypeScript: touchdown-client from clients/typescript. ${file}`,
+      before: `TypeScript: touchdown-client from clients/typescript. ${file}${trust}`,
       code: quicTypescript,
     },
     {
