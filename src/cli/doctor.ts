@@ -19,7 +19,7 @@ export const doctorCommand: Command = {
   options: { config: { type: "string" }, json: { type: "boolean" } },
   detail: `
 For an edge: whether it would start, the host's limits, buffers, idle states, interrupts and
-clock, the certificate of [http.tls], the node of the cluster, a QUIC handshake with the next
+clock, certificates of clients, the node of the cluster, a QUIC handshake with the next
 four leaders (nothing is sent), the database and the store of shared limits. For a file with a
 table [control]: database, vault and identity provider. Takes about ten seconds at most, and
 changes nothing.
@@ -85,7 +85,7 @@ function edgeAreas(file: string, { clock }: Io): readonly AreaChecks[] {
         return hostFindings({ root: "/", processors: availableParallelism() }, config);
       },
     },
-    ...(config.http.tls === null ? [] : [tlsArea(config, clock)]),
+    ...(hasTls(config) ? [tlsArea(config, clock)] : []),
     { title: "cluster and leaders", find: () => networkFindings(config, clock) },
     {
       title: "accounts",
@@ -95,6 +95,11 @@ function edgeAreas(file: string, { clock }: Io): readonly AreaChecks[] {
       },
     },
   ];
+}
+
+/** QUIC clients are presented a certificate in any case. */
+function hasTls({ http, quic }: Config): boolean {
+  return http.tls !== null || quic.listen !== null;
 }
 
 function tlsArea({ http, quic }: Config, clock: Io["clock"]): AreaChecks {

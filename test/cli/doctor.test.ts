@@ -101,6 +101,19 @@ describe("doctor", () => {
     const [first] = found.filter(({ level }) => level === "error");
     expect(first).toMatchObject({ area: "start", cost: "the edge does not start" });
     expect(first?.message).toContain("quic.listen");
+    // QUIC clients cannot verify an edge without a certificate.
+    const ofTls = found.filter(({ area }) => area === "tls");
+    expect(ofTls.map(({ check, level }) => [check, level])).toEqual([["quic", "warning"]]);
+  });
+
+  it("looks at the certificate of QUIC clients, also without one of HTTP clients", async () => {
+    const tls = 'certificate = "absent.pem"\nkey = "absent.key"\n';
+    const { found } = await findings(
+      edgeToml(network, `[quic]\nlisten = "127.0.0.1:0"\n[quic.tls]\n${tls}`),
+    );
+    const [pair] = found.filter(({ area }) => area === "tls");
+    expect(pair).toMatchObject({ check: "pair", level: "error" });
+    expect(pair?.message).toMatch(/^quic\.tls\.certificate: .*absent\.pem: it cannot be read/);
   });
 
   it.each([

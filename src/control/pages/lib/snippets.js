@@ -63,7 +63,7 @@ function quicPrograms({ exampleUrl, authorityFile, quic }) {
     authorityFile === null
       ? ""
       : `. Run it with SSL_CERT_FILE=${authorityFile}, because your system does not know who ` +
-        "issued this region's certificate";
+        "issued this region's certificate.";
   /** @type {Snippet[]} */
   const programs = [
     {
