@@ -169,7 +169,7 @@ export const KEYS = {
   "quic.tls.certificate": optional<string>(
     path(),
     "The certificate chain that `touchdown/1` clients are presented, as `http.tls.certificate`; " +
-      "absent: that one, and without it one that no client can verify, so that none sends a key",
+      "absent: that of `http.tls`; with neither a self-signed one, to which none sends an API key",
   ),
   "quic.tls.key": optional<string>(path(), "The private key of that certificate, PEM, unencrypted"),
 

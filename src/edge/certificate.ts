@@ -185,7 +185,7 @@ export function createCertificateHolder(
       throw error;
     }
     loads.ok += 1;
-    log.info(describe(current), "certificate read again, new connections are presented it");
+    log.info(describe(files, current), "certificate read again, new connections are presented it");
     warnOfExpiry(log, files, current, clock.unixMs());
   }
 
@@ -200,7 +200,10 @@ export function createCertificateHolder(
     try {
       reload();
     } catch (error) {
-      log.error({ err: error }, "the new certificate is not used, the one before stays");
+      log.error(
+        { err: error, section: files.section },
+        "the new certificate is not used, the one before stays",
+      );
     }
   }
 
@@ -221,8 +224,8 @@ export function createCertificateHolder(
   };
 }
 
-function describe({ names, expiresUnixMs }: Certificate) {
-  return { names, expires: new Date(expiresUnixMs).toISOString() };
+function describe({ section }: CertificateFiles, { names, expiresUnixMs }: Certificate) {
+  return { section, names, expires: new Date(expiresUnixMs).toISOString() };
 }
 
 function warnOfExpiry(
@@ -232,7 +235,7 @@ function warnOfExpiry(
   unixMs: number,
 ): void {
   const message = expiryWarning(files, certificate, unixMs);
-  if (message !== null) log.warn(describe(certificate), message);
+  if (message !== null) log.warn(describe(files, certificate), message);
 }
 
 /** The warning of a certificate that expires soon; null for any other. */

@@ -14,7 +14,7 @@ import type { Config } from "../config/config.ts";
 import { exposureWarnings } from "../config/exposure.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
-import type { Rejection } from "../core/errors.ts";
+import { messageOf, type Rejection, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Engine } from "../engine/engine.ts";
 import { workersOf } from "../engine/validation.ts";
@@ -90,7 +90,7 @@ export interface Edge {
   reloadIdentity(): void;
   /**
    * Reads the certificates again and presents them to connections from now on; does nothing without
-   * TLS. A SetupError describes an error, and that certificate stays as it was.
+   * TLS. A SetupError describes what is wrong, and such a certificate stays as it was.
    */
   reloadCertificates(): void;
 }
@@ -361,14 +361,17 @@ function publicListeners(
   ];
 }
 
-/** Reads each of them, also after one that is wrong. @throws SetupError for one that is wrong */
+/** Reads each, also after one that is wrong. @throws SetupError with what is wrong of each */
 function reloadAll(certificates: readonly CertificateHolder[]): void {
-  const [first, ...others] = certificates;
-  try {
-    first?.reload();
-  } finally {
-    if (others.length > 0) reloadAll(others);
+  const faults: string[] = [];
+  for (const { reload } of certificates) {
+    try {
+      reload();
+    } catch (error) {
+      faults.push(messageOf(error));
+    }
   }
+  if (faults.length > 0) throw new SetupError(faults.join("; "));
 }
 
 /** What passes receipts on to QUIC clients, where some are served. */

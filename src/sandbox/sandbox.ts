@@ -356,7 +356,7 @@ function describe(
 
 function overQuic({ rpcUrl, key }: Facts, { address, authorityFile }: QuicPlace) {
   return [
-    "The same over QUIC, after `pip install aioquic`:",
+    "The same over QUIC, in the project's folder and after `pip install aioquic`:",
     "",
     `curl -s ${rpcUrl}${EXAMPLE_PATH} -o transaction.bin`,
     `EDGE=${address} AUTHORITY=${authorityFile} \\`,

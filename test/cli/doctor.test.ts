@@ -103,7 +103,7 @@ describe("doctor", () => {
     expect(first?.message).toContain("quic.listen");
     // QUIC clients cannot verify an edge without a certificate.
     const ofTls = found.filter(({ area }) => area === "tls");
-    expect(ofTls.map(({ check, level }) => [check, level])).toEqual([["quic", "warning"]]);
+    expect(ofTls.map(({ check, level }) => [check, level])).toEqual([["quic_pair", "warning"]]);
   });
 
   it("looks at the certificate of QUIC clients, also without one of HTTP clients", async () => {
@@ -112,7 +112,7 @@ describe("doctor", () => {
       edgeToml(network, `[quic]\nlisten = "127.0.0.1:0"\n[quic.tls]\n${tls}`),
     );
     const [pair] = found.filter(({ area }) => area === "tls");
-    expect(pair).toMatchObject({ check: "pair", level: "error" });
+    expect(pair).toMatchObject({ check: "quic_pair", level: "error" });
     expect(pair?.message).toMatch(/^quic\.tls\.certificate: .*absent\.pem: it cannot be read/);
   });
 

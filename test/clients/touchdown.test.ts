@@ -5,9 +5,9 @@
  */
 
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Client, type ClientEvent, connect } from "../../clients/typescript/src/client.ts";
 import { clientKeyOf } from "../../src/accounts/keys/client-key.ts";
@@ -164,6 +164,24 @@ describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
       expect(err).toMatch(/unauthorized|0x101/);
       expect(code).not.toBe(0);
     });
+  });
+
+  it.skipIf(python === undefined)("the sandbox prints a command that works as pasted", async () => {
+    const pasted = join(folder, "pasted-command");
+    mkdirSync(pasted);
+    symlinkSync(join(ROOT, "examples"), join(pasted, "examples"));
+    const http = { threads: 1 };
+    const own = await startSandbox({ port: 0, log: SILENT, edge: { http } });
+    try {
+      const first = own.lines.findIndex((line) => /^curl .* -o transaction\.bin$/.test(line));
+      const command = own.lines.slice(first, first + 3).join("\n");
+      const PATH = `${dirname(python ?? "")}:${process.env["PATH"]}`;
+      const { code, out, err } = await run(["bash", "-c", command], [], { PATH }, pasted);
+      expect({ code, out }, err).toMatchObject({ code: 0 });
+      expect(out).toMatch(/^transaction\.bin: accepted after \d+ us$/m);
+    } finally {
+      await own.stop();
+    }
   });
 
   it.each([

@@ -123,6 +123,8 @@ describe("problems", () => {
     const quic = { listen: "0.0.0.0:8009", tls: { certificate: "x", key: "y" } };
     expect(problems({ ...MINIMAL, quic })).toEqual([]);
     expect(keys(problems({ ...MINIMAL, quic: { tls: quic.tls } }))).toEqual(["quic.listen"]);
+    const other = { listen: quic.listen, tls: { certificate: "x" } };
+    expect(keys(problems({ ...MINIMAL, quic: other }))).toEqual(["quic.tls.key"]);
     const half = { listen: quic.listen, tls: { key: "y" } };
     const message = "must be given, because quic.tls.key is";
     expect(problems({ ...MINIMAL, quic: half })).toEqual([

@@ -138,6 +138,11 @@ describe("what keeps an edge from starting", () => {
       writeFileSync(join(folder, "key.pem"), key);
     };
     const tls = { certificate: "cert.pem", key: "key.pem" };
+    const quic = { listen: "127.0.0.1:0", tls: { certificate: "quic.pem", key: "quic.key" } };
+    const ofQuic = await preflight(configOf({ quic, send: { bind: undefined } }));
+    expect(ofQuic.problems).toContainEqual(
+      expect.stringMatching(/^quic\.tls\.certificate: .*cannot be read \(ENOENT\)/),
+    );
     const problemsWith = async (engine: string) => {
       const more = { http: { tls }, send: { engine, bind: undefined } };
       return await preflight(configOf(more));

@@ -306,16 +306,36 @@ describe.skipIf(!isBuilt)("an edge of a simulated cluster, with a certificate", 
       edge.reloadCertificates();
       expect(presented(await connected(edge.quicAddress))).toBe(next);
       expect(await overHttp()).toBe(fingerprint);
-      // One that is wrong keeps no other from being read.
+      // One that is wrong keeps no other from being read, and each of them is named.
+      const before = fingerprint;
+      writeFileSync(files.key, "");
+      const last = writeIssued(authority.issue(Date.now() - 60_000, Date.now() + 5e9));
+      expect(() => edge.reloadCertificates()).toThrow(/^http\.tls\.key: [^;]*$/);
+      expect(presented(await connected(edge.quicAddress))).toBe(last);
       writeFileSync(quicFiles.key, "");
+      expect(() => edge.reloadCertificates()).toThrow(/^http\.tls\.key: .*; quic\.tls\.key: /);
+      expect(presented(await connected(edge.quicAddress))).toBe(last);
+      expect(await overHttp()).toBe(before);
       fingerprint = write();
-      expect(() => edge.reloadCertificates()).toThrow(/^quic\.tls\.key: /);
-      expect(presented(await connected(edge.quicAddress))).toBe(next);
-      expect(await overHttp()).toBe(fingerprint);
     } finally {
       await other.stop();
     }
     sandbox.edge.reloadCertificates();
+  });
+
+  it("has one for QUIC clients alone, and speaks HTTP without TLS then", async () => {
+    const quic = { listen: "127.0.0.1:0", tls: files };
+    const http = { threads: Math.max(1, THREADS) };
+    const other = await startSandbox({
+      ...{ port: 0, log: SILENT },
+      edge: { http, send: { engine: "native" }, quic },
+    });
+    try {
+      expect(presented(await connected(other.edge.quicAddress))).toBe(fingerprint);
+      expect((await fetch(`${other.url}/ping`)).ok).toBe(true);
+    } finally {
+      await other.stop();
+    }
   });
 
   it("answers when the transaction has landed", async () => {

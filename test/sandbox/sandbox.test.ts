@@ -53,9 +53,11 @@ describe("the sandbox", () => {
   });
 
   it("takes QUIC clients, with a certificate of its own authority, by the engine", async () => {
-    const { quic, url } = await start();
+    const { quic, url, key, lines } = await start();
+    const printed = lines.join("\n");
     if (ENGINE !== "native" || availableParallelism() < 2) {
       expect(quic).toBeNull();
+      expect(printed).not.toContain("QUIC");
       return;
     }
     const client = await connectTouchdown(quic?.address ?? "");
@@ -63,6 +65,9 @@ describe("the sandbox", () => {
     client.close();
     const authority = new X509Certificate(readFileSync(quic?.authorityFile ?? ""));
     expect(presented.verify(authority.publicKey)).toBe(true);
+    expect(printed).toContain(`QUIC         ${quic?.address}  (authority: ${quic?.authorityFile})`);
+    expect(printed).toContain(`EDGE=${quic?.address} AUTHORITY=${quic?.authorityFile} \\\n`);
+    expect(printed).toContain(`  KEY=${key} python3 examples/quic.py transaction.bin`);
     expect(presented.subjectAltName).toBe("IP Address:127.0.0.1");
     // HTTP stays without TLS.
     expect((await fetch(`${url}/ping`)).ok).toBe(true);

@@ -50,17 +50,23 @@ function fileFindings(
   unixMs: number,
 ): readonly Finding[] {
   const pair = pairOf(tls, unixMs);
-  if (pair.level === "error") return [pair];
+  if (pair.level === "error") return named(tls, [pair]);
   const leaf = leafOf(tls);
   const chain = blocksOf(readFileSync(tls.certificate, "utf8"));
-  return [
+  return named(tls, [
     pair,
     keyKind(tls.key),
     keyFile(tls.key),
     expiry(tls, leaf, unixMs),
     chainOf(tls.certificate, chain, authorities, unixMs),
     names(tls.certificate, leaf),
-  ];
+  ]);
+}
+
+/** Those of the certificate for QUIC clients have names of their own. */
+function named({ section }: CertificateFiles, findings: readonly Finding[]): readonly Finding[] {
+  if (section === "http.tls") return findings;
+  return findings.map((finding) => ({ ...finding, check: `quic_${finding.check}` }));
 }
 
 /** The server's own certificate, which is the first one. */
@@ -70,7 +76,7 @@ function leafOf({ certificate }: CertificateFiles): X509Certificate {
 
 function unverifiable(): Finding {
   return warning(
-    "quic",
+    "quic_pair",
     "quic.listen is given, and neither quic.tls nor http.tls",
     "touchdown/1 clients cannot verify this edge, and then send no API key",
     "quic.tls.certificate and quic.tls.key, with a name that clients use",

@@ -71,15 +71,15 @@ describe("the TLS of an edge", () => {
     const http = { listen: { host: "127.0.0.1", port: await serve(good) }, tls: null };
     const found = await tlsFindings(createFakeClock(0, NOW_MS), http, quic);
     expect(found.map(({ check, level }) => `${check} ${level}`)).toEqual([
-      "pair ok",
-      "key_kind ok",
-      "key_file warning",
-      "expiry ok",
-      "chain warning",
-      "names ok",
+      "quic_pair ok",
+      "quic_key_kind ok",
+      "quic_key_file warning",
+      "quic_expiry ok",
+      "quic_chain warning",
+      "quic_names ok",
     ]);
     const [missing] = await tlsFindings(createFakeClock(), http, { ...quic, tls: null });
-    expect(missing).toMatchObject({ check: "quic", level: "warning" });
+    expect(missing).toMatchObject({ check: "quic_pair", level: "warning" });
     expect(missing?.message).toBe("quic.listen is given, and neither quic.tls nor http.tls");
   });
 
