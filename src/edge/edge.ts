@@ -69,6 +69,8 @@ export interface Edge {
   /** The same for QUIC clients; null where none are served. */
   readonly quicAddress: string | null;
   readonly adminAddress: string;
+  /** Threads that accept transactions by themselves; 0: the main thread does. */
+  readonly ingressThreads: number;
   /** The identity that leaders see, 32 bytes. */
   readonly identity: Identity;
   /** The response of `/readyz`. */
@@ -234,6 +236,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       get adminAddress() {
         return addressOf(config.admin.listen, ports.admin);
       },
+      ingressThreads: context?.count ?? 0,
       get identity() {
         return holder.identity;
       },

@@ -53,7 +53,8 @@ describe("the sandbox", () => {
   });
 
   it("takes QUIC clients, with a certificate of its own authority, by the engine", async () => {
-    const { quic, url, key, lines } = await start();
+    const { edge, quic, url, key, lines } = await start();
+    expect(edge.ingressThreads > 0).toBe(quic !== null);
     const printed = lines.join("\n");
     if (ENGINE !== "native" || availableParallelism() < 2) {
       expect(quic).toBeNull();
