@@ -157,13 +157,13 @@ function tlsSources(
     },
     touchdown_tls_certificate_expiry_timestamp_seconds: () =>
       certificates.flatMap(({ clients, current }) =>
-        clients.map((of) => ({ labels: { clients: of }, value: current.expiresUnixMs / 1000 })),
+        clients.map((of) => ({ labels: { protocol: of }, value: current.expiresUnixMs / 1000 })),
       ),
     touchdown_tls_certificate_loads_total: () =>
       certificates.flatMap(({ clients, loads }) =>
         clients.flatMap((of) =>
           samplesBy("result", loads).map(({ labels, value }) => ({
-            labels: { clients: of, ...labels },
+            labels: { protocol: of, ...labels },
             value,
           })),
         ),

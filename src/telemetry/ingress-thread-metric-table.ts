@@ -41,12 +41,12 @@ export const INGRESS_THREAD_METRICS = [
   ),
   gauge(
     "touchdown_tls_certificate_expiry_timestamp_seconds",
-    ["clients"],
-    "When the certificate that http or quic clients are presented expires, in seconds since 1970.",
+    ["protocol"],
+    "When the certificate of http or quic expires, in seconds since 1970.",
   ),
   counter(
     "touchdown_tls_certificate_loads_total",
-    ["clients", "result"],
+    ["protocol", "result"],
     "Loads of that certificate, by ok or failed; after a failed one the old certificate stays.",
   ),
   gauge("touchdown_quic_connections", [], "Open QUIC connections of clients with a valid key."),

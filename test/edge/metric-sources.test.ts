@@ -377,11 +377,11 @@ describe("an edge's metrics", () => {
       ...{ not_tls: HANDSHAKES.notTls, timed_out: HANDSHAKES.timedOut },
       aborted: HANDSHAKES.aborted,
     }),
-    ["tls_certificate_expiry_timestamp_seconds", { clients: "http" }, 1_321.5],
-    ["tls_certificate_expiry_timestamp_seconds", { clients: "quic" }, 1_321.5],
-    ...["http", "quic"].flatMap((clients) =>
+    ["tls_certificate_expiry_timestamp_seconds", { protocol: "http" }, 1_321.5],
+    ["tls_certificate_expiry_timestamp_seconds", { protocol: "quic" }, 1_321.5],
+    ...["http", "quic"].flatMap((protocol) =>
       each("tls_certificate_loads_total", "result", { ok: 1_322, failed: 1_323 }).map(
-        ([name, labels, value]) => [name, { clients, ...labels }, value] as const,
+        ([name, labels, value]) => [name, { protocol, ...labels }, value] as const,
       ),
     ),
     ["keys", {}, 104],

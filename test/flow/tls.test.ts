@@ -180,7 +180,7 @@ describe.skipIf(native === null)("an edge that speaks TLS", () => {
     expect([seen.size, seen.has(last.fingerprint)]).toEqual([6, true]);
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
     const loads = (result: string) =>
-      metric("touchdown_tls_certificate_loads_total", { clients: "http", result });
+      metric("touchdown_tls_certificate_loads_total", { protocol: "http", result });
     expect(await loads("ok")).toBe(6);
     expect(await loads("failed")).toBe(1);
   });

@@ -39,7 +39,7 @@ describe("the metric table", () => {
   it("has no label with unbounded values", () => {
     const known = ["version", "engine", "region", "outcome", "reason", "result"];
     known.push("path", "feed", "event", "kind", "state", "source", "client", "leader", "reachable");
-    known.push("consensus", "plan", "thread", "number", "identity", "clients");
+    known.push("consensus", "plan", "thread", "number", "identity", "protocol");
     for (const row of rows) for (const label of row.labels) expect(known).toContain(label);
   });
 });
