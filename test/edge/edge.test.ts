@@ -5,11 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { configFromValues } from "../../src/config/load.ts";
+import { type Clock, systemClock } from "../../src/core/clock.ts";
 import { SetupError } from "../../src/core/errors.ts";
 import type { Log } from "../../src/core/log.ts";
 import { type Edge, startEdge } from "../../src/edge/edge.ts";
+import { CERTIFICATE_LOOK_MS } from "../../src/edge/limits.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { connectRaw, post as postBytes } from "../conformance/http-fixture.ts";
+import { createAuthority } from "../support/authority.ts";
 import { type Network, startNetwork } from "../support/edge-process.ts";
 import { ENGINE, keysToml, RAW_PATH, THREADS, untilResponse, WIDE_KEY } from "../support/flow.ts";
 import { freePort } from "../support/ports.ts";
@@ -432,6 +435,44 @@ describe("stop", () => {
     await edge.stop();
     expect(lines.filter(({ message }) => message === "edge stopped")).toHaveLength(1);
     expect(lines.filter(({ level }) => level === "error")).toEqual([]);
+  });
+});
+
+describe.runIf(ENGINE === "native" && THREADS > 0)("the certificates", () => {
+  it("are each read again when their files have changed", async () => {
+    const authority = createAuthority();
+    const sections = ["http", "quic"] as const;
+    const write = (): void => {
+      for (const name of sections) {
+        const { certificate, key } = authority.issue(Date.now() - 60_000, Date.now() + 5e9);
+        writeFileSync(join(folder, `${name}.pem`), certificate);
+        writeFileSync(join(folder, `${name}.key`), key);
+      }
+    };
+    const tlsOf = (name: string) => ({ certificate: `${name}.pem`, key: `${name}.key` });
+    write();
+    const looks: (() => void)[] = [];
+    const clock: Clock = {
+      ...systemClock,
+      every(ms, act) {
+        if (ms === CERTIFICATE_LOOK_MS) looks.push(act);
+        return systemClock.every(ms, act);
+      },
+    };
+    const config = configOf({
+      http: { tls: tlsOf("http") },
+      quic: { listen: "127.0.0.1:0", tls: tlsOf("quic") },
+    });
+    const edge = await startEdge(config, { log, clock });
+    undo.push(() => edge.stop());
+    write();
+    // A change counts once it has lasted from one look to the next.
+    for (const look of [...looks, ...looks]) look();
+    const families = parsePrometheus((await page(edge, "/metrics")).text);
+    const loads = sections.map((protocol) =>
+      seriesValue(families, "touchdown_tls_certificate_loads_total", { protocol, result: "ok" }),
+    );
+    expect(loads).toEqual([2, 2]);
   });
 });
 
