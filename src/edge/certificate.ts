@@ -20,7 +20,7 @@ import { INGRESS_THREAD_TLS, type NativeIngress, OK } from "../native/contract.t
 import type {
   CertificateSource,
   PresentedCertificate,
-  TlsClients,
+  TlsProtocol,
 } from "../native-ingress/ingress-threads.ts";
 import { CERTIFICATE_EXPIRY_WARNING_MS, CERTIFICATE_LOOK_MS } from "./limits.ts";
 
@@ -166,7 +166,7 @@ export interface CertificateDeps {
 export function createCertificateHolder(
   { clock, log, native, present }: CertificateDeps,
   files: CertificateFiles,
-  clients: readonly TlsClients[],
+  protocols: readonly TlsProtocol[],
 ): CertificateHolder {
   let seen = stampOf(files);
   let current = readCertificate(files, native, clock.unixMs());
@@ -178,7 +178,7 @@ export function createCertificateHolder(
     seen = stampOf(files);
     try {
       const next = readCertificate(files, native, clock.unixMs());
-      present({ current: next, clients });
+      present({ current: next, protocols });
       current = next;
     } catch (error) {
       loads.failed += 1;
@@ -211,7 +211,7 @@ export function createCertificateHolder(
     get current() {
       return current;
     },
-    clients,
+    protocols,
     loads,
     reload,
     start() {

@@ -24,7 +24,7 @@ import type { NativeQuicListenOptions } from "../native/contract.ts";
 import type {
   CertificateSource,
   IngressThreads,
-  TlsClients,
+  TlsProtocol,
 } from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
@@ -147,7 +147,7 @@ function certificatesOf(
   const deps = { clock, log, native: context.native, present };
   const { http, quic } = certificateFilesOf(config);
   const isForBoth = config.quic.listen !== null && quic === null;
-  const ofHttp: readonly TlsClients[] = isForBoth ? ["http", "quic"] : ["http"];
+  const ofHttp: readonly TlsProtocol[] = isForBoth ? ["http", "quic"] : ["http"];
   return [
     ...(http === null ? [] : [createCertificateHolder(deps, http, ofHttp)]),
     ...(quic === null ? [] : [createCertificateHolder(deps, quic, ["quic"])]),

@@ -33,7 +33,7 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
 };
 
 type CertificateState = {
-  readonly clients: CertificateHolder["clients"];
+  readonly protocols: CertificateHolder["protocols"];
   readonly current: Pick<CertificateHolder["current"], "expiresUnixMs">;
   readonly loads: CertificateHolder["loads"];
 };
@@ -45,7 +45,7 @@ export interface MetricDeps {
   readonly http: Clients;
   /** null without ingress threads. */
   readonly ingressThreads: IngressThreadsSource | null;
-  /** null without TLS. */
+  /** None without TLS. */
   readonly certificates: readonly CertificateState[];
   /** null where no QUIC clients are served. */
   readonly quicReceipts: Pick<QuicReceipts, "counters"> | null;
@@ -156,14 +156,17 @@ function tlsSources(
       return samplesBy("result", { full, resumed, failed, ...rest });
     },
     touchdown_tls_certificate_expiry_timestamp_seconds: () =>
-      certificates.flatMap(({ clients, current }) =>
-        clients.map((of) => ({ labels: { protocol: of }, value: current.expiresUnixMs / 1000 })),
+      certificates.flatMap(({ protocols, current }) =>
+        protocols.map((protocol) => ({
+          labels: { protocol },
+          value: current.expiresUnixMs / 1000,
+        })),
       ),
     touchdown_tls_certificate_loads_total: () =>
-      certificates.flatMap(({ clients, loads }) =>
-        clients.flatMap((of) =>
+      certificates.flatMap(({ protocols, loads }) =>
+        protocols.flatMap((protocol) =>
           samplesBy("result", loads).map(({ labels, value }) => ({
-            labels: { protocol: of, ...labels },
+            labels: { protocol, ...labels },
             value,
           })),
         ),

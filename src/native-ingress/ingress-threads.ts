@@ -59,11 +59,11 @@ export interface IngressThreadsOptions
 /** A certificate that is read again when its files change. */
 export interface CertificateSource {
   readonly current: PresentedCertificate;
-  readonly clients: readonly TlsClients[];
+  readonly protocols: readonly TlsProtocol[];
 }
 
-/** Whom a certificate is presented: HTTP clients, or those of `touchdown/1`. */
-export type TlsClients = "http" | "quic";
+/** Over what a certificate is presented: HTTP, or QUIC with `touchdown/1`. */
+export type TlsProtocol = "http" | "quic";
 
 /** A certificate chain and its private key, both in PEM. */
 export interface PresentedCertificate {
@@ -150,10 +150,11 @@ export function createIngressThreads(
     return Uint32Array.from(threads, ({ handle }) => handle);
   }
 
-  function present({ current: { certificate, key }, clients }: CertificateSource): void {
-    for (const of of clients) {
-      const code = native.ingressThreadsTls(handlesOfThreads(), certificate, key, of === "quic");
-      if (code !== OK) throw new SetupError(`${of}.tls: the native engine returned ${code}`);
+  function present({ current: { certificate, key }, protocols }: CertificateSource): void {
+    for (const protocol of protocols) {
+      const isQuic = protocol === "quic";
+      const code = native.ingressThreadsTls(handlesOfThreads(), certificate, key, isQuic);
+      if (code !== OK) throw new SetupError(`${protocol}.tls: the native engine returned ${code}`);
     }
   }
 

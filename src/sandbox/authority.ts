@@ -4,6 +4,7 @@
  */
 
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { der, pem } from "../core/der.ts";
 
 export interface Authority {
   /** PEM. */
@@ -33,14 +34,6 @@ export function createAuthority(): Authority {
   };
 }
 
-/** An element of ITU-T X.690 below 64 KiB. */
-function der(tag: number, ...parts: readonly (Uint8Array | readonly number[])[]): Buffer {
-  const content = Buffer.concat(parts.map((part) => Uint8Array.from(part)));
-  const size = content.length;
-  const longer = size < 0x100 ? [0x81, size] : [0x82, size >> 8, size & 0xff];
-  return Buffer.concat([Uint8Array.from([tag, ...(size < 0x80 ? [size] : longer)]), content]);
-}
-
 const SEQUENCE = 0x30;
 const ED25519 = der(SEQUENCE, der(0x06, [0x2b, 0x65, 0x70]));
 const COMMON_NAME = der(0x06, [0x55, 0x04, 0x03]);
@@ -57,7 +50,7 @@ const FOR_LOOPBACK = der(
   der(0x04, der(SEQUENCE, der(0x87, [127, 0, 0, 1]))),
 );
 
-function name(text: string): Buffer {
+function name(text: string): Uint8Array {
   const attribute = der(SEQUENCE, COMMON_NAME, der(0x0c, Buffer.from(text)));
   return der(SEQUENCE, der(0x31, attribute));
 }
@@ -67,11 +60,11 @@ function certificate(
   subject: string,
   of: KeyObject,
   by: KeyObject,
-  extension: Buffer,
+  extension: Uint8Array,
   [from, to]: readonly [number, number],
 ): string {
   /** As YYMMDDHHMMSSZ. */
-  const date = (ms: number): Buffer =>
+  const date = (ms: number): Uint8Array =>
     der(0x17, Buffer.from(`${new Date(ms).toISOString().slice(2, 19).replaceAll(/[-:T]/g, "")}Z`));
   const body = der(
     SEQUENCE,
@@ -84,9 +77,7 @@ function certificate(
     of.export({ format: "der", type: "spki" }),
     der(0xa3, der(SEQUENCE, extension)),
   );
-  const whole = der(SEQUENCE, body, ED25519, der(0x03, [0], sign(null, body, by)));
-  const lines = whole.toString("base64").replaceAll(/.{1,64}/g, "$&\n");
-  return `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`;
+  return pem("CERTIFICATE", der(SEQUENCE, body, ED25519, der(0x03, [0], sign(null, body, by))));
 }
 
 /** UTCTime has two digits of the year, those of 1950 to 2049 (RFC 5280, section 4.1.2.5.1). */

@@ -121,7 +121,7 @@ const DEPS: MetricDeps = {
   }),
   certificates: [
     {
-      clients: ["http", "quic"],
+      protocols: ["http", "quic"],
       ...{ current: { expiresUnixMs: 1_321_500 }, loads: { ok: 1_322, failed: 1_323 } },
     },
   ],

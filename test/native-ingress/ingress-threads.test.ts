@@ -52,7 +52,7 @@ describe("ingress threads that start", () => {
   it("present a certificate before they listen, and another one later", () => {
     const pem = (text: string): CertificateSource => ({
       current: { certificate: Buffer.from(text), key: Buffer.from("key") },
-      clients: ["http", "quic"],
+      protocols: ["http", "quic"],
     });
     const { engine, ingressThreads } = fixture(2, null, [pem("first")]);
     engine.tlsResult = INGRESS_THREAD_TLS;
@@ -61,7 +61,7 @@ describe("ingress threads that start", () => {
     expect(engine.listens).toEqual([]);
     const second = fixture(2, null, [pem("first")]);
     second.ingressThreads.start(UPSTREAM_PORT);
-    second.ingressThreads.present({ ...pem("second"), clients: ["quic"] });
+    second.ingressThreads.present({ ...pem("second"), protocols: ["quic"] });
     const threads = [256, 257];
     expect(second.engine.certificates).toEqual([
       { threads, certificate: "first", key: "key", quic: false },

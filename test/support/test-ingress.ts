@@ -93,7 +93,7 @@ export function createTestIngress(
       // All test clients have one address.
       connectionsPerAddress: 1_000_000,
       certificates:
-        authority === null ? [] : [{ current: pemOf(authority.server), clients: ["http"] }],
+        authority === null ? [] : [{ current: pemOf(authority.server), protocols: ["http"] }],
       upstreamConnectionsMax: options.connectionsMax,
       upstreamConnectionsPerAddress: options.connectionsMax,
       readTimeoutMs: 60_000,

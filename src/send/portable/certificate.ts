@@ -8,6 +8,7 @@
  */
 
 import { sign, X509Certificate } from "node:crypto";
+import { der, pem } from "../../core/der.ts";
 import { type Identity, pkcs8Of, privateKeyOf } from "../identity.ts";
 import type { TlsIdentity } from "./quiche.ts";
 
@@ -33,15 +34,6 @@ const TAG = {
   explicitExtensions: 0xa3,
   dnsName: 0x82,
 };
-
-/** One DER element; contents are shorter than 65536 bytes. */
-function der(tag: number, ...parts: readonly (Uint8Array | readonly number[])[]): Uint8Array {
-  const content = Buffer.concat(parts.map((part) => Uint8Array.from(part)));
-  const size = content.length;
-  if (size < 0x80) return Buffer.concat([Uint8Array.of(tag, size), content]);
-  if (size < 0x100) return Buffer.concat([Uint8Array.of(tag, 0x81, size), content]);
-  return Buffer.concat([Uint8Array.of(tag, 0x82, size >> 8, size & 0xff), content]);
-}
 
 const text = (tag: number, value: string): Uint8Array => der(tag, Buffer.from(value, "latin1"));
 
@@ -82,14 +74,6 @@ export function certificateOf(identity: Identity): Uint8Array {
   );
   const signature = sign(null, tbs, privateKeyOf(identity.seed));
   return der(TAG.sequence, tbs, ed25519, der(TAG.bitString, [0], signature));
-}
-
-function pem(label: string, bytes: Uint8Array): string {
-  const lines =
-    Buffer.from(bytes)
-      .toString("base64")
-      .match(/.{1,64}/g) ?? [];
-  return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
 }
 
 /** Certificate and key of an identity, as PEM for the TLS library. */
