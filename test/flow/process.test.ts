@@ -69,6 +69,16 @@ function keptClient(edge: EdgeProcess) {
 }
 
 describe("start", () => {
+  it("sets only flags of V8 that this Node knows", async () => {
+    const edge = await startEdgeProcess(network);
+    try {
+      await untilReady(edge);
+      expect(edge.output()).not.toContain("unrecognized flag");
+    } finally {
+      await edge.remove();
+    }
+  });
+
   it("is not ready before leaders are known, reports why, and then is ready", async () => {
     const own = await startNetwork(2);
     try {
