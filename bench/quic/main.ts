@@ -148,29 +148,34 @@ async function withstandHandshakes(
   const rate = options.rates[0] ?? WARM_UP_RATE;
   const groups = [groupOf(accounts, rate, options)];
   const { quicAddress, edgePid } = stage;
-  const quietMemory = watchMemory(edgePid);
-  const quiet = await takeTurn(stage, "quic", groups, options.seconds);
-  const quietMb = quietMemory.stop();
-  const turn = takeTurn(stage, "quic", groups, options.seconds);
-  await untilAccepted(stage);
-  const flood = stage.startTool(
-    "handshakes",
-    quicAddress,
-    `${options.handshakes}`,
-    `${options.seconds}`,
-  );
   const memory = watchMemory(edgePid);
-  const flooded = await turn;
-  const floodedMb = memory.stop();
-  const [begun, proved] = (await flood.line()).split(" ");
-  const times = flooded.from_due_us.p99 / quiet.from_due_us.p99;
+  const quiet: Turn[] = [];
+  const flooded: Turn[] = [];
+  let begun = 0;
+  let proved = 0;
+  for (let round = 0; round < options.rounds; round += 1) {
+    quiet.push(await takeTurn(stage, "quic", groups, options.seconds));
+    const turn = takeTurn(stage, "quic", groups, options.seconds);
+    await untilAccepted(stage);
+    const { handshakes, seconds } = options;
+    const flood = stage.startTool("handshakes", quicAddress, `${handshakes}`, `${seconds}`);
+    flooded.push(await turn);
+    const [all = 0, asked = 0] = (await flood.line()).split(" ").map(Number);
+    begun += all;
+    proved += asked;
+  }
+  const [before, meanwhile] = [quiet, flooded].map((turns) =>
+    turns.map(({ from_due_us: { p99 } }) => p99),
+  );
+  const times = medianOf(meanwhile ?? []) / medianOf(before ?? []);
+  const missing = flooded.reduce((sum, turn) => sum + (turn.groups[0]?.missing ?? 0), 0);
+  const count = flooded.reduce((sum, turn) => sum + turn.count, 0);
   console.log(
-    `Handshakes: ${begun} begun at ${options.handshakes}/s, ${proved} of them proved their ` +
-      `address when asked. A client at ${rate}/s: p99 ${micros(quiet)} before, ` +
-      `${micros(flooded)} meanwhile (${times.toFixed(2)} times), ` +
-      `${flooded.groups[0]?.missing} of ${flooded.count} missing. ` +
-      `The edge's memory, at most in the first and in the last ${MEMORY_SAMPLES} s: ` +
-      `${beginAndEnd(quietMb)} before, ${beginAndEnd(floodedMb)} meanwhile.`,
+    `Handshakes: ${begun} begun at ${options.handshakes}/s in ${options.rounds} turns, ${proved} of ` +
+      `them proved their address when asked. A client at ${rate}/s: p99 ` +
+      `${rangeOf(before ?? [], 0)} us without them, ${rangeOf(meanwhile ?? [], 0)} us meanwhile ` +
+      `(${times.toFixed(2)} times), ${missing} of ${count} missing. The edge's memory, at most in ` +
+      `the first and in the last ${MEMORY_SAMPLES} s: ${beginAndEnd(memory.stop())}.`,
   );
 }
 
@@ -190,10 +195,6 @@ function beginAndEnd(samplesMb: readonly number[]): string {
   const ends = [samplesMb.slice(0, MEMORY_SAMPLES), samplesMb.slice(-MEMORY_SAMPLES)];
   const most = ends.map((end) => megabytes(end.length === 0 ? null : Math.max(...end)));
   return most.join(" and ");
-}
-
-function micros({ from_due_us: { p99 } }: Pick<Turn, "from_due_us">): string {
-  return `${Math.round(p99)} us`;
 }
 
 function megabytes(value: number | null): string {

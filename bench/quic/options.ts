@@ -54,7 +54,8 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --tls             HTTP speaks TLS, as QUIC always does (off)
   --threads N       ingress threads of the edge (1)
   --agave           Agave's TPU server as the leader, instead of a simulated one
-  --handshakes N    then: a client's latency while N handshakes a second never finish (0)
+  --handshakes N    then: a client's latency while N handshakes a second never finish, in turns
+                    with none (0)
   --greedy N        then: ten accounts with a limit of N a second, of which one sends 20 times
                     as much, in turns with none that does (0)
   --flood N         then, over either: a client's latency while another account sends N
