@@ -171,11 +171,12 @@ async function withstandHandshakes(
   const missing = flooded.reduce((sum, turn) => sum + (turn.groups[0]?.missing ?? 0), 0);
   const count = flooded.reduce((sum, turn) => sum + turn.count, 0);
   console.log(
-    `Handshakes: ${begun} begun at ${options.handshakes}/s in ${options.rounds} turns, ${proved} of ` +
-      `them proved their address when asked. A client at ${rate}/s: p99 ` +
-      `${rangeOf(before ?? [], 0)} us without them, ${rangeOf(meanwhile ?? [], 0)} us meanwhile ` +
-      `(${times.toFixed(2)} times), ${missing} of ${count} missing. The edge's memory, at most in ` +
-      `the first and in the last ${MEMORY_SAMPLES} s: ${beginAndEnd(memory.stop())}.`,
+    `Handshakes: ${begun} begun at ${options.handshakes}/s in ${options.rounds} turns, ` +
+      `${proved} of them proved their address when asked. A client at ${rate}/s: p99 ` +
+      `${rangeOf(before ?? [], 0)} us without them, ${rangeOf(meanwhile ?? [], 0)} us ` +
+      `meanwhile (${times.toFixed(2)} times), ${missing} of ${count} missing. The edge's memory, ` +
+      "at most in the first and in the last " +
+      `${MEMORY_SAMPLES} s: ${beginAndEnd(memory.stop())}.`,
   );
 }
 
