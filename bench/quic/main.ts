@@ -147,34 +147,44 @@ async function withstandHandshakes(
 ): Promise<void> {
   const rate = options.rates[0] ?? WARM_UP_RATE;
   const groups = [groupOf(accounts, rate, options)];
-  const { quicAddress, edgePid } = stage;
-  const memory = watchMemory(edgePid);
+  const { handshakes, seconds } = options;
+  const memory = watchMemory(stage.edgePid);
   const quiet: Turn[] = [];
+  const unread: Turn[] = [];
   const flooded: Turn[] = [];
   let begun = 0;
   let proved = 0;
   for (let round = 0; round < options.rounds; round += 1) {
-    quiet.push(await takeTurn(stage, "quic", groups, options.seconds));
-    const turn = takeTurn(stage, "quic", groups, options.seconds);
-    await untilAccepted(stage);
-    const { handshakes, seconds } = options;
-    const flood = stage.startTool("handshakes", quicAddress, `${handshakes}`, `${seconds}`);
-    flooded.push(await turn);
-    const [all = 0, asked = 0] = (await flood.line()).split(" ").map(Number);
-    begun += all;
-    proved += asked;
+    quiet.push(await takeTurn(stage, "quic", groups, seconds));
+    // The same program beside them, with no work for the edge: it shares the processors.
+    for (const [turns, address] of [
+      [unread, "unread"],
+      [flooded, stage.quicAddress],
+    ] as const) {
+      const turn = takeTurn(stage, "quic", groups, seconds);
+      await untilAccepted(stage);
+      const flood = stage.startTool("handshakes", address, `${handshakes}`, `${seconds}`);
+      turns.push(await turn);
+      const [all = 0, asked = 0] = (await flood.line()).split(" ").map(Number);
+      begun += turns === flooded ? all : 0;
+      proved += asked;
+    }
   }
-  const [before, meanwhile] = [quiet, flooded].map((turns) =>
+  const [before = [], alone = [], meanwhile = []] = [quiet, unread, flooded].map((turns) =>
     turns.map(({ from_due_us: { p99 } }) => p99),
   );
-  const times = medianOf(meanwhile ?? []) / medianOf(before ?? []);
+  const timesOf = (p99s: readonly number[]) => (medianOf(p99s) / medianOf(before)).toFixed(2);
+  const coreOf = (turns: readonly Turn[]) =>
+    `${((medianOf(turns.map((turn) => turn.cpu_us)) * rate) / 10_000).toFixed(1)} %`;
   const missing = flooded.reduce((sum, turn) => sum + (turn.groups[0]?.missing ?? 0), 0);
   const count = flooded.reduce((sum, turn) => sum + turn.count, 0);
   console.log(
-    `Handshakes: ${begun} begun at ${options.handshakes}/s in ${options.rounds} turns, ` +
+    `Handshakes: ${begun} begun at ${handshakes}/s in ${options.rounds} turns, ` +
       `${proved} of them proved their address when asked. A client at ${rate}/s: p99 ` +
-      `${rangeOf(before ?? [], 0)} us without them, ${rangeOf(meanwhile ?? [], 0)} us ` +
-      `meanwhile (${times.toFixed(2)} times), ${missing} of ${count} missing. The edge's memory, ` +
+      `${rangeOf(before, 0)} us without them, ${rangeOf(alone, 0)} us while the same program ` +
+      `sends elsewhere (${timesOf(alone)} times), ${rangeOf(meanwhile, 0)} us ` +
+      `meanwhile (${timesOf(meanwhile)} times), ${missing} of ${count} missing. The edge used ` +
+      `${coreOf(quiet)} of a core without them and ${coreOf(flooded)} meanwhile. Its memory, ` +
       "at most in the first and in the last " +
       `${MEMORY_SAMPLES} s: ${beginAndEnd(memory.stop())}.`,
   );

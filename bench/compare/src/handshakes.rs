@@ -37,6 +37,13 @@ const INITIAL: u8 = 0xc3;
 const NUMBER_BYTES: usize = 4;
 const CRYPTO: u8 = 0x06;
 
+/// As `run`, to a socket that nobody reads: what this program alone costs those it shares the
+/// machine with.
+pub fn run_unread(rate: u64, seconds: u64) -> Result<(), Box<dyn Error>> {
+    let unread = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    run(unread.local_addr()?, rate, seconds)
+}
+
 /// Begins `rate` handshakes a second for so long, and prints how many, and how many proved their
 /// address.
 pub fn run(address: SocketAddr, rate: u64, seconds: u64) -> Result<(), Box<dyn Error>> {

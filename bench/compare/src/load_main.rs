@@ -19,11 +19,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["path"] => path::run(simulated_leader::serve),
+        ["handshakes", "unread", rate, seconds] => {
+            handshakes::run_unread(rate.parse()?, seconds.parse()?)
+        }
         ["handshakes", address, rate, seconds] => {
             handshakes::run(address.parse()?, rate.parse()?, seconds.parse()?)
         }
         ["hold", address, count, seed] => hold::run(address.parse()?, count.parse()?, seed),
-        _ => Err("touchdown-load path | handshakes ADDRESS RATE SECONDS | hold ADDRESS COUNT SEED"
+        _ => Err("touchdown-load path | handshakes ADDRESS|unread RATE SECONDS \
+            | hold ADDRESS COUNT SEED"
             .into()),
     }
 }
