@@ -17,8 +17,7 @@ const TIPS: u8 = 0x82;
 const DRAINING: u8 = 0x83;
 const RECEIPT: u8 = 0x84;
 const LOST: u8 = 0x85;
-/// `TOKEN_CHARS_MIN` and `TOKEN_CHARS_MAX` of `src/core/limits.ts`.
-const TOKEN_BYTES_MIN: usize = 16;
+/// `TOKEN_CHARS_MAX` of `src/core/limits.ts`.
 const TOKEN_BYTES_MAX: usize = 128;
 /// Largest frame of a client, its head included.
 pub const HELLO_BYTES_MAX: usize = HEAD_BYTES + 2 + TOKEN_BYTES_MAX;
@@ -30,7 +29,7 @@ const CONTENT_BYTES_MAX: usize = 4096;
 pub struct Hello<'a> {
     /// Whether it wants receipts.
     pub wants_receipts: bool,
-    /// Its API key; empty without one.
+    /// Its API key; empty without one. Whatever no API key can be is one that nobody knows.
     pub token: &'a [u8],
 }
 
@@ -51,8 +50,7 @@ pub fn read_hello(bytes: &[u8]) -> Result<Option<Hello<'_>>, NotHello> {
     };
     let size = usize::from(u16::from_le_bytes([size_low, size_high]));
     let token_size = size.checked_sub(2).ok_or(NotHello)?;
-    let is_possible = token_size == 0 || (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token_size);
-    if kind != HELLO || zero != 0 || !is_possible || content.len() > size {
+    if kind != HELLO || zero != 0 || token_size > TOKEN_BYTES_MAX || content.len() > size {
         return Err(NotHello);
     }
     if content.len() < size {
@@ -61,7 +59,7 @@ pub fn read_hello(bytes: &[u8]) -> Result<Option<Hello<'_>>, NotHello> {
     let Some((&[VERSION, wants], token)) = content.split_first_chunk() else {
         return Err(NotHello);
     };
-    if wants & !WANTS_RECEIPTS != 0 || !token.iter().all(u8::is_ascii_graphic) {
+    if wants & !WANTS_RECEIPTS != 0 {
         return Err(NotHello);
     }
     Ok(Some(Hello { wants_receipts: wants & WANTS_RECEIPTS != 0, token }))
@@ -137,6 +135,14 @@ mod tests {
     }
 
     #[test]
+    fn token_that_no_api_key_can_be_is_read_all_the_same() {
+        for token in [b"a".as_slice(), b"a blank and \x80 are in this one"] {
+            let bytes = hello(0, token);
+            assert_eq!(read_hello(&bytes), Ok(Some(Hello { wants_receipts: false, token })));
+        }
+    }
+
+    #[test]
     fn anything_else_is_no_hello() {
         let good = hello(1, KEY);
         let with = |at: usize, byte: u8| {
@@ -144,15 +150,13 @@ mod tests {
             bytes[at] = byte;
             read_hello(&bytes).map(|hello| hello.is_some())
         };
-        // Type, zero, size, version, wants, a blank in the key.
-        for (at, byte) in [(0, 2), (1, 1), (2, 0x19), (3, 1), (4, 2), (5, 2), (9, b' '), (9, 0x80)]
-        {
+        // Type, zero, size, version, wants.
+        for (at, byte) in [(0, 2), (1, 1), (2, 0x19), (3, 1), (4, 2), (5, 2)] {
             assert_eq!(with(at, byte), Err(NotHello), "{at} {byte}");
         }
         assert_eq!(read_hello(&[2]), Err(NotHello));
         assert_eq!(read_hello(&[1, 1]), Err(NotHello));
         assert_eq!(read_hello(&[1, 0, 1, 0]), Err(NotHello));
-        assert_eq!(read_hello(&[1, 0, 17, 0]), Err(NotHello), "a key of 15 bytes");
         assert_eq!(read_hello(&[1, 0, 131, 0]), Err(NotHello), "a key of 129 bytes");
         assert_eq!(read_hello(&[good.as_slice(), &[0]].concat()), Err(NotHello));
     }

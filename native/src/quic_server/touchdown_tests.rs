@@ -174,8 +174,9 @@ async fn new_limits_are_told() {
 async fn client_that_does_not_say_who_it_is_is_closed() {
     let listener = listener();
     let unauthorized = [code(QuicRefusal::Unauthorized), code(QuicRefusal::NoHello)];
-    // An unknown key, none, and a transaction.
-    for bytes in [hello(0, b"another-key-of-16"), hello(0, b""), transaction(1)] {
+    // An unknown key, what can be none, nothing, and a transaction.
+    let tokens = [&b"another-key-of-16"[..], b"key", b"a key with blanks", b""];
+    for bytes in tokens.iter().map(|token| hello(0, token)).chain([transaction(1)]) {
         let (_endpoint, connection) = listener.touchdown(None).await;
         let (mut out, _incoming) = connection.open_bi().await.unwrap();
         out.write_all(&bytes).await.unwrap();

@@ -50,6 +50,16 @@ impl Turns {
         }
     }
 
+    /// Takes turns until it is so.
+    async fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + GUARD;
+        while !is_so(self) {
+            assert!(Instant::now() < end);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            self.turn();
+        }
+    }
+
     async fn client(&mut self) -> (Endpoint, Connection) {
         let address = self.server.local_addr().unwrap();
         let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -188,12 +198,7 @@ async fn transactions_of_clients_that_leave_are_taken_all_the_same() {
     for (_, connection, _) in &clients {
         connection.close(0_u32.into(), b"");
     }
-    let end = Instant::now() + GUARD;
-    while turns.server.clients.numbers.connections > 0 {
-        assert!(Instant::now() < end);
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        turns.turn();
-    }
+    turns.until(|turns| turns.server.clients.numbers.connections == 0).await;
     assert_eq!(turns.with(|state| state.submitted.len()), 120);
     assert_eq!(turns.server.clients.numbers.streams_aborted, 0);
 }
@@ -263,19 +268,18 @@ async fn hello_is_read_while_known_clients_use_up_each_turn() {
         let streams = turns.opened(&client.1, 60).await;
         known.push((client, streams));
     }
-    let mut verdicts = Vec::new();
-    for ((_, connection), streams) in &mut known {
-        verdicts.push(sent(connection, std::mem::take(streams), 1).await);
-    }
     let (mut out, mut incoming) = control.unwrap();
     let before = newcomer.stats().frame_tx.stream;
     out.write_all(&hello(0, API_KEY)).await.unwrap();
     while newcomer.stats().frame_tx.stream == before {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    for _ in 0..2 {
-        turns.turn();
+    // Behind it in the socket, and before it in each turn.
+    let mut verdicts = Vec::new();
+    for ((_, connection), streams) in &mut known {
+        verdicts.push(sent(connection, std::mem::take(streams), 1).await);
     }
+    turns.until(|turns| turns.server.clients.numbers.connections == 7).await;
     assert!(turns.with(|state| state.submitted.len()) < 6 * 60, "no turn is used up");
     // The limits, which follow a HELLO whose key is known.
     tokio::time::timeout(GUARD, frame_of(&mut incoming)).await.unwrap();
