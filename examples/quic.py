@@ -36,6 +36,8 @@ class Client(QuicConnectionProtocol):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.limits = asyncio.get_running_loop().create_future()
+        # Where `connect` fails, nobody waits for them.
+        self.limits.add_done_callback(lambda limits: limits.cancelled() or limits.exception())
         self.verdicts = {}
         self.bytes = {}
         self.control_stream = None

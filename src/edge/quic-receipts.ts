@@ -39,6 +39,8 @@ export function createQuicReceipts(deps: QuicReceiptsDeps): QuicReceipts {
   let timer: Timer | null = null;
   /** The next change to pass on. */
   let next = 0;
+  /** That of the last look: a client that waits since then may wait for a change since then. */
+  let nextAtLook = 0;
 
   function passOn(): void {
     flushEvents();
@@ -60,8 +62,10 @@ export function createQuicReceipts(deps: QuicReceiptsDeps): QuicReceipts {
   function run(): void {
     const isWanted = ingressThreads.quic.followers > 0;
     if (isWanted) passOn();
-    // No client wanted any since the last look.
-    else next = receipts.changes.next;
+    else {
+      next = nextAtLook;
+      nextAtLook = receipts.changes.next;
+    }
     timer = clock.after(isWanted ? QUIC_RECEIPTS_ROUND_MS : QUIC_RECEIPTS_LOOK_MS, run);
   }
 
@@ -69,6 +73,7 @@ export function createQuicReceipts(deps: QuicReceiptsDeps): QuicReceipts {
     counters,
     start() {
       next = receipts.changes.next;
+      nextAtLook = next;
       timer = clock.after(QUIC_RECEIPTS_LOOK_MS, run);
     },
     stop() {

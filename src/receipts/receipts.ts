@@ -315,10 +315,14 @@ export class Receipts implements ReceiptReader {
     setState(this.#store, delivery, outcome, acked ? ACKED : FAILED);
   }
 
-  /** A transaction that ended without landing and is accepted again is in flight again. */
+  /**
+   * A transaction that ended without landing and is accepted again is in flight again. One that has
+   * landed changes no more: who waits for its end is told again.
+   */
   #reopen(row: number): void {
-    const { rows } = this.#store;
+    const { rows, changes } = this.#store;
     const landing = rows.landing[row] ?? IN_FLIGHT;
+    if (landing === STATE_LANDED) changes.add(this.#store.sequenceOf(row), STATE_LANDED);
     if (landing !== STATE_EXPIRED && landing !== STATE_DROPPED) return;
     setError(this.#store, row, null);
     setLanding(this.#store, row, IN_FLIGHT, NONE, rows.landingNs[row] ?? 0);

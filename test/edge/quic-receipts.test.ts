@@ -79,6 +79,17 @@ describe("receipts for QUIC clients", () => {
     expect(batches[0]?.readBigUInt64LE(24)).toBe(0n);
   });
 
+  it("have what happened just before the look that found no client", () => {
+    const { clock, add, quic, batches } = setup();
+    clock.advance(240);
+    // It waits already, but its thread has not counted it.
+    add();
+    clock.advance(10);
+    quic.followers = 1;
+    clock.advance(250);
+    expect(batches.map((batch) => batch.length)).toEqual([96]);
+  });
+
   it("come every 10 ms, in batches", () => {
     const { clock, add, quic, batches } = setup();
     quic.followers = 1;

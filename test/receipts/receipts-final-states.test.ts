@@ -58,9 +58,9 @@ function setup(slotThen: number | null = 390) {
   const show = (shown: number | null): void => {
     slot = shown;
   };
-  const states = (): string[] => {
+  const states = (account = "acme"): string[] => {
     const statesSeen: string[] = [];
-    receipts.readChanges("acme", 1, { states: null, stepsMax: 1000 }, (_, { state }) => {
+    receipts.readChanges(account, 1, { states: null, stepsMax: 1000 }, (_, { state }) => {
       statesSeen.push(state);
       return true;
     });
@@ -178,7 +178,19 @@ it("a landing is not replaced by a later end", () => {
   submit(2);
   end(2, "dropped", { reason: "never_sent" });
   expect(find()).toMatchObject({ state: "landed", submissions: 2 });
-  expect(states()).toEqual(["accepted", "landed"]);
+  expect(states()).toEqual(["accepted", "landed", "landed"]);
+});
+
+it("a transaction that has landed and is accepted again is reported as landed again", () => {
+  const { submit, end, states } = setup();
+  submit(1);
+  end(1, "landed", { slot: 391 });
+  submit(2, "other");
+  // The account that waits for its end learns it too.
+  expect(states("other")).toEqual(["accepted", "landed", "landed"]);
+  end(2, "landed", { slot: 391 });
+  submit(3, "other");
+  expect(states("other")).toEqual(["accepted", "landed", "landed", "landed"]);
 });
 
 it("a transaction that ended without landing is in flight when accepted again", () => {

@@ -182,14 +182,18 @@ impl ClientConnection {
     ) {
         let client = self.client();
         let mut code = None;
-        for (id, _) in std::mem::take(&mut self.readable) {
+        let control = self.control.as_ref();
+        let size = control.map_or(0, ControlStream::bytes_of_hello);
+        let control = control.map(ControlStream::id);
+        let unread = std::mem::take(&mut self.readable).into_iter().map(|(id, _)| id);
+        for id in unread.filter(|id| Some(*id) != control) {
             // Those without their last byte are counted with the others.
             self.streams.entry(id).or_insert_with(|| UnfinishedStream::new(Vec::new(), NEVER_NS));
         }
         for (_, stream) in std::mem::take(&mut self.streams) {
             code = Some(handler.refused(client.as_ref(), refusal, stream.bytes.len()));
         }
-        let code = code.unwrap_or_else(|| handler.refused(client.as_ref(), refusal, 0));
+        let code = code.unwrap_or_else(|| handler.refused(client.as_ref(), refusal, size));
         self.close_with(code, refusal, now);
     }
 
@@ -252,7 +256,8 @@ impl ClientConnection {
             Arrived::Whole(content) if is_control => self.greet(content.bytes(), true),
             Arrived::Part(content) if is_control => self.greet(content.bytes(), false),
             Arrived::TooLarge if is_control => self.greeting = Some(Greeting::Invalid),
-            Arrived::Reset(_) if is_control => {}
+            // As its end: nothing follows HELLO.
+            Arrived::Reset(_) if is_control => self.greet(&[], true),
             Arrived::Whole(content) if is_control_stream(id, &content) => {
                 self.begin_control(id, &content, true, turn, handler);
             }
@@ -517,10 +522,12 @@ impl ClientConnection {
         self.streams.is_empty() && self.readable.is_empty() && self.open_verdicts() == 0
     }
 
-    /// Bidirectional streams that are open, apart from the control stream.
+    /// Bidirectional streams that are open, apart from the control stream, which is not open for
+    /// sure once the client has stopped it.
     fn open_verdicts(&mut self) -> u64 {
         let open = self.inner.streams().remote_open_streams(Dir::Bi);
-        open.saturating_sub(u64::from(self.control.is_some()))
+        let is_control_open = self.control.as_ref().is_some_and(|control| !control.is_stopped());
+        open.saturating_sub(u64::from(is_control_open))
     }
 
     /// Queues a LIMITS frame if the client has a control stream and its limits changed; returns

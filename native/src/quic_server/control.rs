@@ -97,6 +97,16 @@ impl ControlStream {
         self.is_greeted && !self.is_stopped
     }
 
+    /// How many bytes arrived of a frame that is not complete, with the stream's first one.
+    pub(super) fn bytes_of_hello(&self) -> usize {
+        if self.is_greeted { 0 } else { 1 + self.inbox.len() }
+    }
+
+    /// Whether the client takes no more frames.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
     /// The client reads it no more.
     pub(super) fn stop(&mut self) {
         self.is_stopped = true;

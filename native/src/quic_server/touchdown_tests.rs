@@ -261,11 +261,29 @@ async fn anything_but_one_hello_closes_the_connection() {
     let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
     opened(&connection, &[0, 1, 0]).await;
     assert_eq!(close_code(&connection).await, code(QuicRefusal::Frame));
+    // Half of it, and a reset.
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let (mut out, _incoming) = connection.open_bi().await.unwrap();
+    out.write_all(&[0, 1, 0]).await.unwrap();
+    submit(&connection, &transaction(7)).await;
+    out.reset(0_u32.into()).unwrap();
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Frame));
     // A frame behind it.
     let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
     let (mut out, _incoming) = greeted(&connection, &hello(0, b"")).await;
     out.write_all(&[1]).await.unwrap();
     assert_eq!(close_code(&connection).await, code(QuicRefusal::Frame));
+}
+
+#[tokio::test]
+async fn client_may_reset_its_side_of_the_control_stream_once_it_said_hello() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let (mut out, mut incoming) = greeted(&connection, &hello(1, b"")).await;
+    out.reset(0_u32.into()).unwrap();
+    assert_eq!(submit(&connection, &transaction(7)).await.state, 1);
+    listener.with(|state| state.receipts = receipt(ACCOUNT, 6, &transaction(7)));
+    assert_eq!(frame_of(&mut incoming).await.0, 0x84);
 }
 
 #[tokio::test]
@@ -275,6 +293,9 @@ async fn hello_has_the_deadline_of_a_stream() {
     let (mut out, _incoming) = connection.open_bi().await.unwrap();
     out.write_all(&[0, 1]).await.unwrap();
     assert_eq!(close_code(&connection).await, code(QuicRefusal::Slow));
+    // One refusal, of the two bytes.
+    let refused = listener.with(|state| state.refused.clone());
+    assert_eq!(refused, [(true, QuicRefusal::Slow, 2)]);
 }
 
 #[tokio::test]
@@ -553,6 +574,21 @@ async fn drain_waits_until_a_verdict_has_arrived() {
     assert_eq!(verdict_of(incoming).await.state, 1);
     assert_eq!(close_code(&connection).await, code(QuicRefusal::Draining));
     assert_eq!(listener.with(|state| state.refused.clone()), []);
+}
+
+#[tokio::test]
+async fn drain_answers_a_client_that_has_stopped_its_control_stream() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let (mut out, mut incoming) = greeted(&connection, &hello(0, b"")).await;
+    out.finish().unwrap();
+    incoming.stop(0_u32.into()).unwrap();
+    submit(&connection, &transaction(3)).await;
+    let waiting = opened(&connection, &[&[0x42][..], &transaction(7)].concat()).await;
+    listener.until(|state| state.numbers.followers == 1).await;
+    listener.with(|state| state.drain = true);
+    assert_eq!(verdict_of(waiting).await.state, 1);
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Draining));
 }
 
 #[tokio::test]

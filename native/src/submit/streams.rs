@@ -159,10 +159,15 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
                 | QuicRefusal::Flags
                 | QuicRefusal::SecondControl
         );
-        let key = client.and_then(|client| match costs_one {
-            true => self.admit_stream(client, received_ns).ok(),
-            false => self.key_of(client),
-        });
+        let key = match client {
+            Some(client) if costs_one => match self.admit_stream(client, received_ns) {
+                Ok(key) => Some(key),
+                // It was counted as what the key's limits say.
+                Err(reason) => return code_of(reason),
+            },
+            Some(client) => self.key_of(client),
+            None => None,
+        };
         match key {
             Some(key) => {
                 let meta = RequestMeta::keyed(&key, received_ns, bytes);
@@ -177,8 +182,6 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
                     None => self.path.reject(&Rejection::new(reason, message), &meta),
                 }
             }
-            // With `costs_one` it was counted as what the key's limits say.
-            None if costs_one && client.is_some() => {}
             None => self.path.counters.reject(reason),
         }
         self.code(refusal)

@@ -154,8 +154,8 @@ fn refusal_before_the_last_byte_is_charged_counted_and_recorded() {
         assert_eq!(fixture.rejection(number), (3.0, reason as usize as f64));
         assert_eq!(fixture.rejections(reason), 1.0);
     }
-    // Above the limit it is that.
-    fixture.handler.refused(Some(&client()), QuicRefusal::TooLarge, 17);
+    // Above the limit it is that, and the client learns that.
+    assert_eq!(fixture.handler.refused(Some(&client()), QuicRefusal::TooLarge, 17), 0x102);
     assert_eq!(fixture.rejections(Reason::RateLimited), 1.0);
     // Before its key is known it is counted alone.
     assert_eq!(fixture.handler.refused(None, QuicRefusal::Unauthorized, 0), 0x101);
