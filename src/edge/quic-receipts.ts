@@ -62,10 +62,8 @@ export function createQuicReceipts(deps: QuicReceiptsDeps): QuicReceipts {
   function run(): void {
     const isWanted = ingressThreads.quic.followers > 0;
     if (isWanted) passOn();
-    else {
-      next = nextAtLook;
-      nextAtLook = receipts.changes.next;
-    }
+    else next = nextAtLook;
+    nextAtLook = isWanted ? next : receipts.changes.next;
     timer = clock.after(isWanted ? QUIC_RECEIPTS_ROUND_MS : QUIC_RECEIPTS_LOOK_MS, run);
   }
 

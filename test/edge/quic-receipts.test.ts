@@ -90,6 +90,20 @@ describe("receipts for QUIC clients", () => {
     expect(batches.map((batch) => batch.length)).toEqual([96]);
   });
 
+  it("come once, also where no client wants any for a while", () => {
+    const { clock, add, quic, batches } = setup();
+    quic.followers = 1;
+    clock.advance(250);
+    add();
+    clock.advance(10);
+    expect(batches.length).toBe(1);
+    quic.followers = 0;
+    clock.advance(10);
+    quic.followers = 1;
+    clock.advance(1000);
+    expect(batches.length).toBe(1);
+  });
+
   it("come every 10 ms, in batches", () => {
     const { clock, add, quic, batches } = setup();
     quic.followers = 1;
