@@ -31,6 +31,8 @@ export const STATE_PROCESSED = 4;
 export const STATE_LANDED = 5;
 export const STATE_EXPIRED = 6;
 export const STATE_DROPPED = 7;
+/** In the log of changes alone: a transaction that has landed was accepted again. */
+export const LANDED_AGAIN = 8;
 /** In `landing`: nothing is known. */
 export const IN_FLIGHT = 0;
 

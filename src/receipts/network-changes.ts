@@ -1,16 +1,18 @@
 /**
  * What the network did with transactions, from the log of changes: processed, landed, expired or
- * dropped, for each account that sent them. Numbers and bytes only, for a reader that passes on
+ * dropped, for each account that sent them. A transaction that has landed and was accepted again
+ * has landed once more, for no account. Numbers and bytes only, for a reader that passes on
  * thousands a second.
  */
 
-import { NONE, STATE_PROCESSED } from "./columns.ts";
+import { LANDED_AGAIN, NONE, STATE_LANDED, STATE_PROCESSED } from "./columns.ts";
 import { NO_ERROR } from "./errors.ts";
 import { RECEIPT_SUBMITTERS_MAX } from "./limits.ts";
 import type { ReceiptStore } from "./store.ts";
 
 /** One of these at a time; valid until the next. */
 export interface NetworkChange {
+  /** "": no account, only whoever waits for the transaction's end. */
   account: string;
   /** Its number in RECEIPT_STATES. */
   state: number;
@@ -73,10 +75,17 @@ export function createNetworkChanges(store: ReceiptStore): ReadNetworkChanges {
       if (state < STATE_PROCESSED) continue;
       const row = store.rowOfSequence(changes.sequenceOf(number));
       if (row === NONE) continue;
-      const accounts = accountsOf(row);
-      calls += accounts;
+      const isAgain = state === LANDED_AGAIN;
+      // In flight again meanwhile: whoever waits now waits for another end.
+      if (!isAgain && state >= STATE_LANDED && store.stateOf(row) !== state) continue;
+      const accounts = isAgain ? 0 : accountsOf(row);
+      calls += isAgain ? 1 : accounts;
       if (calls > callsMax) return number;
-      fill(row, state);
+      fill(row, isAgain ? STATE_LANDED : state);
+      if (isAgain) {
+        change.account = "";
+        take(change);
+      }
       for (let place = 0; place < accounts; place += 1) {
         change.account = submitters.submitterAt(row, place) ?? "";
         take(change);

@@ -10,7 +10,7 @@ import { decodeBase58, encodeSignature } from "../core/encoding.ts";
 import { RECEIPT_LIST_STEPS_MAX } from "../core/limits.ts";
 import type { ListQuery, ReceiptSource } from "../core/receipt-source.ts";
 import { RECEIPT_STATES, type ReceiptState } from "../core/receipt-state.ts";
-import { NONE, STATE_LANDED, STATE_PROCESSED } from "./columns.ts";
+import { LANDED_AGAIN, NONE, STATE_LANDED, STATE_PROCESSED } from "./columns.ts";
 import { RECEIPT_SUBMITTERS_MAX } from "./limits.ts";
 import type { ReceiptStore } from "./store.ts";
 import { NO_ACCOUNT } from "./submitters.ts";
@@ -95,7 +95,7 @@ export function createReceiptReader(
       const end = Math.min(changes.next, first + stepsMax);
       for (let number = first; number < end; number += 1) {
         const state = changes.stateOf(number);
-        if ((wanted & (1 << state)) === 0) continue;
+        if (state === LANDED_AGAIN || (wanted & (1 << state)) === 0) continue;
         const row = store.rowOfSequence(changes.sequenceOf(number));
         if (row === NONE || submitters.nodeOf(row, submitter) === NONE) continue;
         if (!take(number, changed(row, state))) return number + 1;
@@ -107,13 +107,13 @@ export function createReceiptReader(
       const first = Math.max(from, changes.first);
       const end = Math.min(changes.next, first + stepsMax);
       for (let number = first; number < end; number += 1) {
+        const state = changes.stateOf(number);
         const row = store.rowOfSequence(changes.sequenceOf(number));
-        if (row === NONE) continue;
+        if (row === NONE || state === LANDED_AGAIN) continue;
         for (let place = 0; place < RECEIPT_SUBMITTERS_MAX; place += 1) {
           const account = submitters.submitterAt(row, place);
           if (account === null) break;
           if (!wants(account)) continue;
-          const state = changes.stateOf(number);
           take(number, stateName(state), account, () => changed(row, state));
         }
       }

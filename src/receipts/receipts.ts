@@ -20,6 +20,7 @@ import {
   endReasonNumber,
   FAILED,
   IN_FLIGHT,
+  LANDED_AGAIN,
   NONE,
   reasonNumber,
   SENT,
@@ -317,12 +318,12 @@ export class Receipts implements ReceiptReader {
 
   /**
    * A transaction that ended without landing and is accepted again is in flight again. One that has
-   * landed changes no more: who waits for its end is told again.
+   * landed changes no more, which whoever waits for its end from now on must learn.
    */
   #reopen(row: number): void {
     const { rows, changes } = this.#store;
     const landing = rows.landing[row] ?? IN_FLIGHT;
-    if (landing === STATE_LANDED) changes.add(this.#store.sequenceOf(row), STATE_LANDED);
+    if (landing === STATE_LANDED) changes.add(this.#store.sequenceOf(row), LANDED_AGAIN);
     if (landing !== STATE_EXPIRED && landing !== STATE_DROPPED) return;
     setError(this.#store, row, null);
     setLanding(this.#store, row, IN_FLIGHT, NONE, rows.landingNs[row] ?? 0);

@@ -1,5 +1,11 @@
 import { expect, it } from "vitest";
-import { STATE_ACCEPTED, STATE_LANDED, STATE_PROCESSED } from "../../src/receipts/columns.ts";
+import {
+  IN_FLIGHT,
+  STATE_ACCEPTED,
+  STATE_DROPPED,
+  STATE_LANDED,
+  STATE_PROCESSED,
+} from "../../src/receipts/columns.ts";
 import { createNetworkChanges } from "../../src/receipts/network-changes.ts";
 import { setError, setLanding } from "../../src/receipts/states.ts";
 import { ReceiptStore } from "../../src/receipts/store.ts";
@@ -73,6 +79,16 @@ it("stops before a change that does not fit for all of its accounts", () => {
   const first = read(1, 100, 5);
   expect(first.entries.map((entry) => entry.split(" ")[2])).toEqual(["1", "1", "2", "2"]);
   expect(read(first.next).entries.map((entry) => entry.split(" ")[2])).toEqual(["3", "3"]);
+});
+
+it("leaves out an end after which the transaction was accepted again", () => {
+  const { store, open, read } = setup();
+  const row = open(7, "acme");
+  setLanding(store, row, STATE_DROPPED, -1, 2_000);
+  setLanding(store, row, IN_FLIGHT, -1, 2_000);
+  expect(read().entries).toEqual([]);
+  setLanding(store, row, STATE_LANDED, 401, 5_000);
+  expect(read().entries).toEqual(["acme 5 7 401 false 4000"]);
 });
 
 it("leaves out receipts that were evicted", () => {

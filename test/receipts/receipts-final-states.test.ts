@@ -178,19 +178,31 @@ it("a landing is not replaced by a later end", () => {
   submit(2);
   end(2, "dropped", { reason: "never_sent" });
   expect(find()).toMatchObject({ state: "landed", submissions: 2 });
-  expect(states()).toEqual(["accepted", "landed", "landed"]);
+  expect(states()).toEqual(["accepted", "landed"]);
 });
 
-it("a transaction that has landed and is accepted again is reported as landed again", () => {
-  const { submit, end, states } = setup();
+it("a landed transaction that is accepted again tells only those who wait for its end", () => {
+  const { receipts, submit, end, states } = setup();
   submit(1);
   end(1, "landed", { slot: 391 });
   submit(2, "other");
-  // The account that waits for its end learns it too.
-  expect(states("other")).toEqual(["accepted", "landed", "landed"]);
   end(2, "landed", { slot: 391 });
-  submit(3, "other");
-  expect(states("other")).toEqual(["accepted", "landed", "landed", "landed"]);
+  const seen: string[] = [];
+  receipts.networkChanges(1, 100, 100, ({ account, state, slot }) => {
+    seen.push(`${account} ${state} ${slot}`);
+  });
+  expect(seen).toEqual(["acme 5 391", "other 5 391", " 5 391"]);
+  expect([states(), states("other")]).toEqual([
+    ["accepted", "landed"],
+    ["accepted", "landed"],
+  ]);
+  const broadcast: string[] = [];
+  const wants = { wants: () => true, stepsMax: 100 };
+  receipts.eachChange(1, wants, (_, state, account) => broadcast.push(`${account} ${state}`));
+  expect(broadcast.filter((each) => each.endsWith("landed"))).toEqual([
+    "acme landed",
+    "other landed",
+  ]);
 });
 
 it("a transaction that ended without landing is in flight when accepted again", () => {

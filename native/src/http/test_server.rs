@@ -57,8 +57,8 @@ impl StreamHandler for Echo {
         *public_key
     }
 
-    fn key_of_token(&self, _token: &[u8]) -> [u8; 32] {
-        [0; 32]
+    fn key_of_token(&self, _token: &[u8]) -> Option<[u8; 32]> {
+        Some([0; 32])
     }
 
     fn has_read_keys(&self) -> bool {

@@ -93,8 +93,7 @@ impl Clients {
             if source_of(connection.inner.remote_address().ip()) != connection.source {
                 return connection.close(QuicRefusal::Unauthorized, now, handler);
             }
-            let client =
-                (!token.is_empty()).then(|| connection.client_of(handler.key_of_token(&token)));
+            let client = handler.key_of_token(&token).map(|key| connection.client_of(key));
             self.authenticate(connection, client, now, handler);
         }
         let Phase::Open { account, .. } = connection.phase else { return };

@@ -181,7 +181,6 @@ impl ClientConnection {
         handler: &mut H,
     ) {
         let client = self.client();
-        let mut code = None;
         let control = self.control.as_ref();
         let size = control.map_or(0, ControlStream::bytes_of_hello);
         let control = control.map(ControlStream::id);
@@ -190,11 +189,14 @@ impl ClientConnection {
             // Those without their last byte are counted with the others.
             self.streams.entry(id).or_insert_with(|| UnfinishedStream::new(Vec::new(), NEVER_NS));
         }
-        for (_, stream) in std::mem::take(&mut self.streams) {
-            code = Some(handler.refused(client.as_ref(), refusal, stream.bytes.len()));
+        let streams = std::mem::take(&mut self.streams);
+        if streams.is_empty() {
+            handler.refused(client.as_ref(), refusal, size);
         }
-        let code = code.unwrap_or_else(|| handler.refused(client.as_ref(), refusal, size));
-        self.close_with(code, refusal, now);
+        for stream in streams.into_values() {
+            handler.refused(client.as_ref(), refusal, stream.bytes.len());
+        }
+        self.close_with(handler.code(refusal), refusal, now);
     }
 
     pub(super) fn close_with(&mut self, code: u32, refusal: QuicRefusal, now: Instant) {
@@ -295,7 +297,11 @@ impl ClientConnection {
         if self.control.is_some() {
             return self.refuse_stream(id, QuicRefusal::SecondControl, bytes.len(), turn, handler);
         }
-        self.control = Some(ControlStream::new(id, turn.finish_by_ns));
+        let mut control = ControlStream::new(id, turn.finish_by_ns);
+        if !self.is_wanted(id) {
+            control.stop();
+        }
+        self.control = Some(control);
         self.greet(bytes.get(1..).unwrap_or_default(), has_ended);
     }
 
@@ -331,6 +337,12 @@ impl ClientConnection {
         }
     }
 
+    /// Whether the client still wants what is written on a stream: it may have stopped it before
+    /// its first bytes were read.
+    fn is_wanted(&mut self, id: StreamId) -> bool {
+        matches!(self.inner.send_stream(id).stopped(), Ok(None))
+    }
+
     /// Answers a decision, or has the answer wait for the transaction's end.
     fn decided<H: StreamHandler>(
         &mut self,
@@ -340,6 +352,9 @@ impl ClientConnection {
         turn: &mut Turn<'_>,
         handler: &mut H,
     ) {
+        if !self.is_wanted(id) {
+            return;
+        }
         let Decision { code, signature, is_repeated } = decision;
         if code == 0 && flags.is_answered_when_landed {
             let has_room = !is_repeated && self.waiting.len() < LANDINGS_PER_CONNECTION;

@@ -29,7 +29,7 @@ const CONTENT_BYTES_MAX: usize = 4096;
 pub struct Hello<'a> {
     /// Whether it wants receipts.
     pub wants_receipts: bool,
-    /// Its API key; empty without one. Whatever no API key can be is one that nobody knows.
+    /// Its API key, or what is none; empty without one.
     pub token: &'a [u8],
 }
 

@@ -132,8 +132,8 @@ pub trait StreamHandler {
     /// The digest of a public key that a client has proved.
     fn key_of_certificate(&self, public_key: &[u8; 32]) -> [u8; 32];
 
-    /// The digest of an API key that a client has sent.
-    fn key_of_token(&self, token: &[u8]) -> [u8; 32];
+    /// The digest of an API key that a client has sent; None of what no API key can be.
+    fn key_of_token(&self, token: &[u8]) -> Option<[u8; 32]>;
 
     /// Whether this edge has read its keys, so that a key that it does not know is none.
     fn has_read_keys(&self) -> bool;

@@ -82,8 +82,8 @@ impl StreamHandler for Handler {
         *public_key
     }
 
-    fn key_of_token(&self, token: &[u8]) -> [u8; 32] {
-        token_key(token)
+    fn key_of_token(&self, token: &[u8]) -> Option<[u8; 32]> {
+        token.is_ascii().then(|| token_key(token))
     }
 
     fn has_read_keys(&self) -> bool {

@@ -175,7 +175,7 @@ async fn client_that_does_not_say_who_it_is_is_closed() {
     let listener = listener();
     let unauthorized = [code(QuicRefusal::Unauthorized), code(QuicRefusal::NoHello)];
     // An unknown key, what can be none, nothing, and a transaction.
-    let tokens = [&b"another-key-of-16"[..], b"key", b"a key with blanks", b""];
+    let tokens = [&b"another-key-of-16"[..], b"key", b"none can be \xff", b""];
     for bytes in tokens.iter().map(|token| hello(0, token)).chain([transaction(1)]) {
         let (_endpoint, connection) = listener.touchdown(None).await;
         let (mut out, _incoming) = connection.open_bi().await.unwrap();
@@ -578,17 +578,40 @@ async fn drain_waits_until_a_verdict_has_arrived() {
 
 #[tokio::test]
 async fn drain_answers_a_client_that_has_stopped_its_control_stream() {
+    // After its frames, and before its own.
+    for is_greeted in [true, false] {
+        let listener = listener();
+        let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+        let (mut out, mut incoming) = match is_greeted {
+            true => greeted(&connection, &hello(0, b"")).await,
+            false => connection.open_bi().await.unwrap(),
+        };
+        incoming.stop(0_u32.into()).unwrap();
+        if !is_greeted {
+            out.write_all(&hello(0, b"")).await.unwrap();
+        }
+        out.finish().unwrap();
+        submit(&connection, &transaction(3)).await;
+        let waiting = opened(&connection, &[&[0x42][..], &transaction(7)].concat()).await;
+        listener.until(|state| state.numbers.followers == 1).await;
+        listener.with(|state| state.drain = true);
+        assert_eq!(verdict_of(waiting).await.state, 1);
+        assert_eq!(close_code(&connection).await, code(QuicRefusal::Draining));
+    }
+}
+
+#[tokio::test]
+async fn verdict_that_the_client_stopped_before_waits_for_no_end() {
     let listener = listener();
     let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
-    let (mut out, mut incoming) = greeted(&connection, &hello(0, b"")).await;
-    out.finish().unwrap();
+    let (mut out, mut incoming) = connection.open_bi().await.unwrap();
     incoming.stop(0_u32.into()).unwrap();
-    submit(&connection, &transaction(3)).await;
-    let waiting = opened(&connection, &[&[0x42][..], &transaction(7)].concat()).await;
-    listener.until(|state| state.numbers.followers == 1).await;
-    listener.with(|state| state.drain = true);
-    assert_eq!(verdict_of(waiting).await.state, 1);
-    assert_eq!(close_code(&connection).await, code(QuicRefusal::Draining));
+    out.write_all(&[&[0x42][..], &transaction(7)].concat()).await.unwrap();
+    out.finish().unwrap();
+    assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+    listener.until(|state| state.submitted.len() == 2).await;
+    let unawaited = listener.with(|state| state.numbers.landings_unawaited);
+    assert_eq!((listener.with(|state| state.numbers.followers), unawaited), (0, 0));
 }
 
 #[tokio::test]

@@ -606,9 +606,10 @@ fn limited(key: &Key, Exceeded { is_own, wait_ns }: Exceeded) -> Rejection {
     Rejection::rate_limited(&UsedUp { plan: name, is_own, rate_per_second, burst, wait_ns })
 }
 
-/// Whether a key can have this size.
-fn is_possible(token: &[u8]) -> bool {
-    (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len())
+/// Whether an API key can be this, by its size and without the zero byte that what is hashed of a
+/// public key has: whoever knows that key would have its account.
+pub fn is_possible(token: &[u8]) -> bool {
+    (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len()) && !token.contains(&0)
 }
 
 /// Where the digest is, or where it belongs.

@@ -18,7 +18,7 @@ use crate::quic_server::handler::{
 use crate::quic_server::verdict::SIGNATURE_BYTES;
 use crate::submit::counters::Counter;
 use crate::submit::fan_out::EngineHandle;
-use crate::submit::key_table::{Digest, Key, NotAdmitted};
+use crate::submit::key_table::{Digest, Key, NotAdmitted, is_possible};
 use crate::submit::path::RequestMeta;
 use crate::submit::rate_limit::Rate;
 use crate::submit::requests::{SubmitHandler, unix_ms};
@@ -98,8 +98,8 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
         public_key_sha256(public_key)
     }
 
-    fn key_of_token(&self, token: &[u8]) -> [u8; 32] {
-        sha256(&[token])
+    fn key_of_token(&self, token: &[u8]) -> Option<[u8; 32]> {
+        is_possible(token).then(|| sha256(&[token]))
     }
 
     fn has_read_keys(&self) -> bool {

@@ -255,10 +255,25 @@ fn client_is_told_the_limit_that_holds_and_the_tip() {
 fn api_key_is_found_by_the_digest_of_its_text() {
     let fixture = Fixture::usual();
     let from = client().from;
-    let key = fixture.handler.key_of_token(TOKEN);
+    let key = fixture.handler.key_of_token(TOKEN).unwrap();
     assert_eq!(fixture.handler.account_of(&QuicClient { key, from }), Some(ACCOUNT_NUMBER));
     let key = fixture.handler.key_of_certificate(&PUBLIC_KEY);
     assert_eq!(fixture.handler.account_of(&QuicClient { key, from }), None);
+}
+
+/// The key table has both kinds of keys by a SHA-256.
+#[test]
+fn what_is_hashed_of_a_public_key_is_no_api_key() {
+    let mut fixture = fixture_with(9.0, None);
+    let key = fixture.handler.key_of_certificate(&PUBLIC_KEY);
+    assert_eq!(fixture.handler.account_of(&QuicClient { key, ..client() }), Some(ACCOUNT_NUMBER));
+    let hashed = [b"touchdown public key\0", &PUBLIC_KEY[..]].concat();
+    assert_eq!(fixture.handler.key_of_token(&hashed), None);
+    assert_eq!(fixture.take(Endpoint::Raw, &hashed, &good(1)), Handled::Answered);
+    assert_eq!(fixture.given(), 0);
+    for token in [b"too-short".as_slice(), &[b'a'; 129], b""] {
+        assert_eq!(fixture.handler.key_of_token(token), None);
+    }
 }
 
 #[test]
