@@ -30,7 +30,6 @@ pub fn feed(bytes: &[u8]) -> bool {
     let size = (2 + token.len()) as u8;
     let written = [&[1, 0, size, 0, 1, u8::from(wants_receipts)], token].concat();
     assert_eq!(written, bytes);
-    assert!(token.is_empty() || (16..=128).contains(&token.len()));
-    assert!(token.iter().all(|byte| (0x21..0x7f).contains(byte)));
+    assert!(token.len() <= 128);
     true
 }
