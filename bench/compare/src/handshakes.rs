@@ -37,8 +37,8 @@ const INITIAL: u8 = 0xc3;
 const NUMBER_BYTES: usize = 4;
 const CRYPTO: u8 = 0x06;
 
-/// As `run`, to a socket that nobody reads: what this program alone costs those it shares the
-/// machine with.
+/// Sends the packets of `run` to an unread socket, so that a bench measures what this program alone
+/// takes of the processors.
 pub fn run_unread(rate: u64, seconds: u64) -> Result<(), Box<dyn Error>> {
     let unread = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     run(unread.local_addr()?, rate, seconds)

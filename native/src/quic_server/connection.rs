@@ -9,17 +9,16 @@ use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{Connection, Dir, StreamEvent, StreamId, VarInt, WriteError};
 use rustls::pki_types::CertificateDer;
 
-use crate::quic_server::admission::{Admission, Permit};
+use crate::quic_server::admission::Permit;
 use crate::quic_server::control::{ControlStream, Greeting};
 use crate::quic_server::first_byte::{CONTROL, Flags, split_flags};
 use crate::quic_server::frame;
 use crate::quic_server::handler::{
-    Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler, Submission,
+    Decision, QuicClient, QuicNumbers, QuicRefusal, StreamHandler, Submission,
 };
 use crate::quic_server::landing_waits::{LandingWaits, Waiter};
 use crate::quic_server::limits::{
-    ACK_DELAY, ACK_GAP_NS, BIDIRECTIONAL_OPEN_MAX, BIDIRECTIONAL_OPEN_PER_ACCOUNT, CREDIT_LOOKS,
-    CREDIT_NS_MIN, LANDING_NS_MAX, LANDINGS_PER_CONNECTION, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
+    ACK_DELAY, ACK_GAP_NS, LANDING_NS_MAX, LANDINGS_PER_CONNECTION, STREAM_BYTES_MAX,
 };
 use crate::quic_server::stream_bytes::{Arrived, Content, read_available};
 use crate::quic_server::tls::{ALPN_TOUCHDOWN, public_key_of};
@@ -602,78 +601,11 @@ impl ClientConnection {
             control.flush(&mut self.inner);
         }
     }
-
-    /// Grants as many streams as the account's limits admit now.
-    pub(super) fn grant_streams<H: StreamHandler>(
-        &mut self,
-        now_ns: u64,
-        admission: &Admission,
-        numbers: &mut QuicNumbers,
-        handler: &H,
-    ) {
-        let Phase::Open { key, account } = self.phase else { return };
-        let client = self.client_of(key);
-        let StreamCredit { streams, more_in_ns } = handler.credit(&client);
-        let ahead = streams.min(STREAMS_AHEAD_MAX);
-        self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(ahead));
-        // Without this the streams that end before the next call would be granted again at once.
-        if streams < 2 * STREAMS_AHEAD_MAX {
-            self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(0));
-        }
-        if self.is_touchdown && !self.grant_bidirectional(ahead, account, admission) {
-            numbers.streams_withheld += 1;
-        }
-        self.credit_at_ns = match more_in_ns {
-            Some(more_in_ns) if ahead < STREAMS_AHEAD_MAX => {
-                let connections = admission.of_account(account);
-                now_ns.saturating_add(next_look_in_ns(more_in_ns, connections))
-            }
-            _ => NEVER_NS,
-        };
-    }
-
-    /// A stream is open until its verdict is acknowledged, so those do not count against the
-    /// streams ahead; the control stream never does. Returns whether the client may open as many as
-    /// its limits admit: not if it leaves too many verdicts unread.
-    fn grant_bidirectional(&mut self, ahead: u32, account: u64, admission: &Admission) -> bool {
-        let open = self.inner.streams().remote_open_streams(Dir::Bi);
-        let unread = self.readable.iter().map(|(id, _)| id);
-        let unfinished =
-            self.streams.keys().chain(unread.filter(|id| !self.streams.contains_key(id)));
-        let unfinished = unfinished.filter(|id| id.dir() == Dir::Bi).count() as u64;
-        let open_max = match open > u64::from(STREAMS_AHEAD_MAX) {
-            true => open_verdicts_max(admission.of_account(account)),
-            false => BIDIRECTIONAL_OPEN_MAX,
-        };
-        let room = open_max.saturating_sub(open);
-        let for_control = u64::from(self.control.is_none());
-        let wanted = (u64::from(ahead) + for_control).saturating_sub(unfinished);
-        let ahead = wanted.min(room);
-        // At most `BIDIRECTIONAL_OPEN_MAX`.
-        let count = VarInt::try_from(open + ahead).unwrap_or(VarInt::MAX);
-        self.inner.set_max_concurrent_streams(Dir::Bi, count);
-        // Streams that end are granted by the next call alone, which knows the limits.
-        self.inner.set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(0));
-        wanted <= room
-    }
-}
-
-/// How many verdicts a client may leave unread, of an account with so many connections.
-fn open_verdicts_max(connections: usize) -> u64 {
-    let each = BIDIRECTIONAL_OPEN_PER_ACCOUNT / (connections as u64).max(1);
-    each.clamp(u64::from(STREAMS_AHEAD_MAX), BIDIRECTIONAL_OPEN_MAX)
 }
 
 /// Whether a stream that begins so is the control stream.
 fn is_control_stream(id: StreamId, content: &Content) -> bool {
     id.dir() == Dir::Bi && content.bytes().first() == Some(&CONTROL)
-}
-
-/// When to look at the credit of a connection again. The more connections an account has, the
-/// later: all of them together cost no more than a few.
-fn next_look_in_ns(more_in_ns: u64, connections: usize) -> u64 {
-    let all_ns = CREDIT_NS_MIN.saturating_mul(connections as u64) / CREDIT_LOOKS;
-    more_in_ns.max(CREDIT_NS_MIN).max(all_ns)
 }
 
 /// The reason phrase of a CONNECTION_CLOSE.
@@ -693,22 +625,5 @@ fn phrase_of(refusal: QuicRefusal) -> &'static [u8] {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sync::clock::NS_PER_MS;
-
-    #[test]
-    fn connections_of_one_account_share_the_verdicts_that_they_may_leave_unread() {
-        let counts = [0, 1, 32, 33, 1000, 100_000].map(open_verdicts_max);
-        assert_eq!(counts, [2048, 2048, 2048, 1985, 65, 64]);
-    }
-
-    #[test]
-    fn connections_of_one_account_are_looked_at_as_often_as_sixteen() {
-        assert_eq!(next_look_in_ns(1, 1), 10 * NS_PER_MS);
-        assert_eq!(next_look_in_ns(1, 16), 10 * NS_PER_MS);
-        assert_eq!(next_look_in_ns(1, 1000), 625 * NS_PER_MS);
-        assert_eq!(next_look_in_ns(NS_PER_MS * 1000, 1000), 1000 * NS_PER_MS);
-    }
-}
+#[path = "stream_credit.rs"]
+mod stream_credit;

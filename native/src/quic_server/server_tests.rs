@@ -7,6 +7,8 @@ mod corpus;
 mod fixture;
 #[path = "handwritten_client.rs"]
 mod handwritten_client;
+#[path = "landing_tests.rs"]
+mod landing;
 #[allow(dead_code, unreachable_pub, reason = "tests outside of the crate use it too")]
 #[path = "../../tests/support/packets.rs"]
 mod packets;
