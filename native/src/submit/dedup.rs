@@ -5,10 +5,10 @@
 //! Queried before a transaction is decoded, and written only once its signatures are verified:
 //! reserved before it is sent, and committed once it is accepted. So no client can insert an entry
 //! with another client's signature, and an entry matches only exactly the same bytes. All threads
-//! share one cache under a lock, which each holds for less than a microsecond. A thread that does
-//! not get it in time, because its owner was preempted, continues without the cache: a duplicate
-//! then counts as new. The portable engine has the same cache, of one thread, in
-//! `src/dedup/recent-transactions.ts`.
+//! share one cache under a lock, which each holds for about a microsecond: nothing that grows with
+//! the number of entries is done under it. A thread that does not get it in time, because its owner
+//! was preempted, continues without the cache: a duplicate then counts as new. The portable engine
+//! has the same cache, of one thread, in `src/dedup/recent-transactions.ts`.
 
 use std::collections::hash_map::{HashMap, RandomState};
 use std::collections::vec_deque::VecDeque;
@@ -24,6 +24,10 @@ const SIGNATURE_BYTES_MIN: usize = 6;
 /// Start of the signature's second half: a signer can choose the first half freely, but not this
 /// one.
 const SCALAR_AT: usize = 32;
+/// Expired entries that one new entry removes: more than one, so that they become fewer.
+const EXPIRED_PER_ENTRY: usize = 4;
+/// The entries' bytes are allocated in segments of this size.
+const SEGMENT_BYTES: usize = 256 * 1024;
 
 /// Capacity and lifetime.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +92,7 @@ impl DedupCache {
     /// An empty cache.
     #[must_use]
     pub fn new(sizes: Sizes) -> Self {
-        Self { sizes, hasher: RandomState::new(), recent: Mutex::default() }
+        Self { sizes, hasher: RandomState::new(), recent: Mutex::new(Recent::new(sizes)) }
     }
 
     /// Whether exactly these bytes were accepted recently. `signature_offset` is where the first
@@ -176,21 +180,18 @@ impl DedupCache {
     /// Adds an entry, for which expired ones make room, and then the oldest.
     fn add(&self, recent: &mut Recent, bytes: &[u8], hash: u64, now_ns: u64, state: State) {
         let oldest_ns = self.oldest_ns(now_ns);
-        while recent.entries.front().is_some_and(|entry| entry.inserted_ns < oldest_ns) {
+        for _ in 0..EXPIRED_PER_ENTRY {
+            if !recent.is_oldest_before(oldest_ns) {
+                break;
+            }
             recent.drop_oldest();
         }
         let Sizes { entries_max, bytes_max, .. } = self.sizes;
         while !recent.entries.is_empty()
-            && (recent.entries.len() >= entries_max || recent.bytes.len() + bytes.len() > bytes_max)
+            && (recent.entries.len() >= entries_max || recent.bytes + bytes.len() > bytes_max)
         {
+            recent.evicted += u32::from(!recent.is_oldest_before(oldest_ns));
             recent.drop_oldest();
-            recent.evicted += 1;
-        }
-        let (size, capacity) = (recent.bytes.len(), recent.bytes.capacity());
-        if size + bytes.len() > capacity {
-            // Twice as much each time, and never more than it may hold.
-            let wanted = (2 * capacity).clamp(size + bytes.len(), bytes_max);
-            recent.bytes.reserve_exact(wanted - size);
         }
         recent.push(bytes, hash, now_ns, state);
     }
@@ -218,9 +219,10 @@ enum State {
 
 struct Entry {
     hash: u64,
-    /// Where its bytes begin, counted from the first byte that was ever inserted.
-    start: u64,
-    size: usize,
+    /// The number of the segment that holds its bytes, and where they are in it.
+    segment: u64,
+    start: u32,
+    size: u32,
     inserted_ns: u64,
     state: State,
     /// The number of the entry with the same hash before it; it may be dropped by now.
@@ -228,17 +230,20 @@ struct Entry {
 }
 
 /// Transactions in the order of their insertion. Their numbers are consecutive.
-#[derive(Default)]
 struct Recent {
     entries: VecDeque<Entry>,
     /// The number of the oldest entry.
     oldest: u64,
     /// The number of the newest entry with each hash.
     newest: HashMap<u64, u64, BuildHasherDefault<Hashed>>,
-    /// Of all entries, without gaps.
-    bytes: VecDeque<u8>,
-    /// How many bytes were dropped.
-    dropped: u64,
+    /// The entries' bytes; those of one entry are in one segment. Segments have consecutive numbers.
+    segments: VecDeque<Vec<u8>>,
+    /// The number of the first segment.
+    first: u64,
+    /// A segment that is reused.
+    spare: Option<Vec<u8>>,
+    /// Bytes of all entries.
+    bytes: usize,
     evicted: u32,
 }
 
@@ -261,6 +266,25 @@ impl Hasher for Hashed {
 }
 
 impl Recent {
+    /// With room for all entries: tables that grow would be copied while other threads wait. What
+    /// is not used is not resident.
+    fn new(Sizes { entries_max, .. }: Sizes) -> Self {
+        Self {
+            entries: VecDeque::with_capacity(entries_max),
+            oldest: 0,
+            newest: HashMap::with_capacity_and_hasher(entries_max, BuildHasherDefault::default()),
+            segments: VecDeque::new(),
+            first: 0,
+            spare: None,
+            bytes: 0,
+            evicted: 0,
+        }
+    }
+
+    fn is_oldest_before(&self, oldest_ns: u64) -> bool {
+        self.entries.front().is_some_and(|entry| entry.inserted_ns < oldest_ns)
+    }
+
     /// The newest entry of exactly these bytes that is not rolled back; None if it was inserted
     /// before `oldest_ns`.
     fn find(&mut self, bytes: &[u8], hash: u64, oldest_ns: u64) -> Option<&mut Entry> {
@@ -276,20 +300,34 @@ impl Recent {
     }
 
     fn holds(&self, entry: &Entry, bytes: &[u8]) -> bool {
-        let (front, back) = self.bytes.as_slices();
-        let start = (entry.start - self.dropped) as usize;
-        let in_front = front.get(start..).unwrap_or_default();
-        let in_back = back.get(start.saturating_sub(front.len())..).unwrap_or_default();
-        let (head, tail) = bytes.split_at(bytes.len().min(in_front.len()));
-        entry.size == bytes.len() && in_front.starts_with(head) && in_back.starts_with(tail)
+        let segment = self.segments.get((entry.segment - self.first) as usize);
+        let rest = segment.and_then(|segment| segment.get(entry.start as usize..));
+        entry.size as usize == bytes.len() && rest.is_some_and(|rest| rest.starts_with(bytes))
     }
 
     fn push(&mut self, bytes: &[u8], hash: u64, inserted_ns: u64, state: State) {
         let number = self.oldest + self.entries.len() as u64;
         let older = self.newest.insert(hash, number);
-        let (start, size) = (self.dropped + self.bytes.len() as u64, bytes.len());
-        self.bytes.extend(bytes);
-        self.entries.push_back(Entry { hash, start, size, inserted_ns, state, older });
+        let start = self.append(bytes) as u32;
+        let segment = self.first + self.segments.len() as u64 - 1;
+        let size = bytes.len() as u32;
+        self.entries.push_back(Entry { hash, segment, start, size, inserted_ns, state, older });
+    }
+
+    /// Stores bytes in the last segment, or in a new one where that is full. Returns where they are.
+    fn append(&mut self, bytes: &[u8]) -> usize {
+        let has_room = |segment: &Vec<u8>| segment.capacity() - segment.len() >= bytes.len();
+        if !self.segments.back().is_some_and(has_room) {
+            let new = || Vec::with_capacity(SEGMENT_BYTES.max(bytes.len()));
+            let segment = self.spare.take().filter(has_room).unwrap_or_else(new);
+            self.segments.push_back(segment);
+        }
+        self.bytes += bytes.len();
+        self.segments.back_mut().map_or(0, |segment| {
+            let start = segment.len();
+            segment.extend_from_slice(bytes);
+            start
+        })
     }
 
     fn drop_oldest(&mut self) {
@@ -298,8 +336,16 @@ impl Recent {
             self.newest.remove(&entry.hash);
         }
         self.oldest += 1;
-        self.bytes.drain(..entry.size);
-        self.dropped += entry.size as u64;
+        self.bytes -= entry.size as usize;
+        // The last segment is filled further.
+        let used = self.entries.front().map_or(entry.segment, |oldest| oldest.segment);
+        while self.first < used {
+            self.spare = self.segments.pop_front().map(|mut segment| {
+                segment.clear();
+                segment
+            });
+            self.first += 1;
+        }
     }
 }
 

@@ -195,11 +195,84 @@ fn as_much_is_kept_as_entries_and_bytes_are_allowed() {
         assert_eq!(dedup.evicted() as usize, 50 - kept);
         let recent = dedup.recent.lock();
         assert_eq!(
-            (recent.entries.len(), recent.newest.len(), recent.bytes.len()),
+            (recent.entries.len(), recent.newest.len(), recent.bytes),
             (kept, kept, 100 * kept)
         );
-        assert!(recent.bytes.capacity() <= sizes.bytes_max);
     }
+}
+
+#[test]
+fn an_insertion_after_a_pause_removes_few_of_the_expired_entries() {
+    let dedup = DedupCache::new(Sizes::default());
+    for n in 0..100 {
+        accept(&dedup, &tx(n, 100), 0);
+    }
+    let left = |n: u32, now_ns: u64| {
+        accept(&dedup, &tx(n, 100), now_ns);
+        dedup.recent.lock().entries.len()
+    };
+    let after = 3_000 * MS;
+    assert_eq!([left(100, after), left(101, after), left(102, after)], [97, 94, 91]);
+    assert_eq!(known(&dedup, &(0..103).collect::<Vec<u32>>(), after), [100, 101, 102]);
+    for n in 103..140 {
+        left(n, after);
+    }
+    assert_eq!(dedup.recent.lock().entries.len(), 40);
+}
+
+#[test]
+fn expired_entries_make_room_without_counting_as_evicted_early() {
+    let dedup = DedupCache::new(Sizes { entries_max: 10, ..Sizes::default() });
+    for n in 0..10 {
+        accept(&dedup, &tx(n, 100), 0);
+    }
+    // Larger than what four expired entries leave.
+    let sizes = Sizes { bytes_max: 1_000, ..Sizes::default() };
+    let small = DedupCache::new(sizes);
+    for n in 0..10 {
+        accept(&small, &tx(n, 100), 0);
+    }
+    accept(&dedup, &tx(10, 100), 3_000 * MS);
+    accept(&small, &tx(10, 900), 3_000 * MS);
+    assert!(small.query(&tx(10, 900), 1, 3_000 * MS));
+    assert_eq!((dedup.evicted(), small.evicted()), (0, 0));
+}
+
+#[test]
+fn no_table_grows_while_the_lock_is_held() {
+    let sizes = Sizes { entries_max: if cfg!(miri) { 64 } else { 65_536 }, ..Sizes::default() };
+    let dedup = DedupCache::new(sizes);
+    let capacities = || {
+        let recent = dedup.recent.lock();
+        (recent.entries.capacity(), recent.newest.capacity())
+    };
+    let before = capacities();
+    for n in 0..sizes.entries_max as u32 + 10 {
+        accept(&dedup, &tx(n, 300), 0);
+    }
+    assert_eq!(capacities(), before);
+    let recent = dedup.recent.lock();
+    assert!(recent.segments.iter().all(|segment| segment.capacity() == SEGMENT_BYTES));
+}
+
+#[test]
+fn segments_hold_entries_of_any_size_and_are_reused() {
+    let dedup = DedupCache::new(Sizes::default());
+    let large = SEGMENT_BYTES + 1;
+    for (n, size) in [100, large, 100, SEGMENT_BYTES, 200].into_iter().enumerate() {
+        accept(&dedup, &tx(n as u32, size), 0);
+        assert!(dedup.query(&tx(n as u32, size), 1, 0));
+        assert!(!dedup.query(&tx(n as u32, size - 1), 1, 0));
+    }
+    let used: Vec<usize> = dedup.recent.lock().segments.iter().map(Vec::len).collect();
+    assert_eq!(used, [100, large, 100, SEGMENT_BYTES, 200]);
+    for n in 5..8 {
+        accept(&dedup, &tx(n, 100), 3_000 * MS);
+    }
+    let recent = dedup.recent.lock();
+    let used: Vec<usize> = recent.segments.iter().map(Vec::len).collect();
+    assert_eq!((used, recent.bytes), (vec![500], 300));
+    assert!(recent.spare.as_ref().is_some_and(|spare| spare.is_empty()));
 }
 
 /// The cache without its index: what `find` must find.
@@ -282,6 +355,10 @@ fn random_operations_answer_as_a_list_that_is_searched_does() {
                 }
             }
         }
-        assert_eq!(dedup.recent.lock().entries.len(), model.0.len());
+        let oldest_ns = now_ns.saturating_sub(u64::from(keep_ms) * MS);
+        let valid = |inserted_ns: &u64| *inserted_ns >= oldest_ns;
+        let recent = dedup.recent.lock();
+        let kept = recent.entries.iter().map(|entry| entry.inserted_ns).filter(valid).count();
+        assert_eq!(kept, model.0.iter().map(|entry| entry.1).filter(valid).count());
     }
 }
