@@ -476,14 +476,14 @@ impl Client {
                 Dispatched::Answered => {
                     done += head.size + head.body_size;
                     // A request that arrived behind it is answered first.
-                    let is_last = !cx.keep_alive && done == size;
-                    if is_last {
+                    let ends_here = !cx.keep_alive && done == size;
+                    if ends_here {
                         announce_close(out);
                     }
                     self.socket.send(out).map_err(|_| Disconnected)?;
-                    if is_last {
+                    if ends_here || head.closes {
                         self.closes = true;
-                        return Ok((done, ParseOutcome::Ready));
+                        return Ok((size, ParseOutcome::Ready));
                     }
                     if self.socket.unwritten() > 0 {
                         return Ok((done, ParseOutcome::Ready));

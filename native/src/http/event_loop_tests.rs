@@ -210,6 +210,21 @@ fn without_keep_alive_each_connection_closes_with_its_response_and_new_ones_are_
 }
 
 #[test]
+fn request_with_connection_close_is_answered_here_and_is_the_last() {
+    let upstream = TestUpstream::start(|_| panic!("it is proxied"));
+    let (server, address) = TestServer::alone(upstream.address);
+    let closing = post("known", "hello").replace("Host", "Connection: close\r\nHost");
+    for text in [closing.clone(), format!("{closing}{}", post("known", "not read"))] {
+        let mut client = TestClient::to(address);
+        client.send_text(&text);
+        let all = String::from_utf8(client.receive_all()).unwrap();
+        assert!(all.ends_with("\r\n\r\nhello"), "{all}");
+        assert_eq!((all.matches("HTTP/1.1").count(), all.matches("Connection").count()), (1, 0));
+    }
+    assert_eq!(server.open_count(), 0);
+}
+
+#[test]
 fn retiring_closes_each_connection_with_its_last_response() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);

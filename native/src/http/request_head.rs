@@ -32,8 +32,6 @@ pub(crate) const RPC_PATH: &str = "/api/v1/sendTransaction";
 const PING_PATH: &str = "/ping";
 const ROOT_PATH: &str = "/";
 const FAST_PATH: &str = "/fast";
-/// Headers of a usual submission.
-const HEADERS_USUAL: usize = 32;
 /// Most headers; the upstream server has the same bound (uWebSockets `UWS_HTTP_MAX_HEADERS_COUNT`,
 /// which counts the request line and the end too, 2026-11).
 const HEADERS_MAX: usize = 98;
@@ -116,7 +114,7 @@ pub(crate) fn read_request_head<'a>(
     bytes: &'a [u8],
     forwarded_header_name: &str,
 ) -> RequestHead<'a> {
-    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_USUAL];
+    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut request = Request::new(&mut []);
     let size = match request.parse_with_uninit_headers(bytes, &mut headers) {
         Ok(Status::Complete(size)) => size,
@@ -189,7 +187,7 @@ fn check_framing<'a>(
         ask: Ask::Other,
     };
     let Some(fields) = fields else { return RequestHead::Complete(ambiguous) };
-    let is_usual = fields.is_plain && fields.hosts == 1;
+    let is_usual = !fields.expects && fields.hosts == 1;
     let (ask, has_query_key) = if is_usual { ask_of(line, &fields) } else { (Ask::Other, false) };
     RequestHead::Complete(CompleteHead {
         body_size: fields.body_size,
@@ -238,19 +236,27 @@ fn ask_of<'a>(line: RequestLine<'a>, fields: &Fields<'a>) -> (Ask<'a>, bool) {
     if !token.is_empty() {
         return (submission(token), false);
     }
-    // The upstream server decodes a query that is encoded.
-    if query.contains(['%', '+']) {
-        return (Ask::Other, false);
+    match query_key(query) {
+        Some(token) => (submission(token), !token.is_empty()),
+        // The upstream server decodes it.
+        None => (Ask::Other, false),
     }
-    let token = query_key(query);
-    (submission(token), !token.is_empty())
 }
 
-/// The first key in a query, empty for none.
-fn query_key(query: &str) -> &[u8] {
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let mut keys = pairs.filter(|(name, value)| *name == "api-key" && !value.is_empty());
-    keys.next().map_or(&[], |(_, value)| value.as_bytes())
+/// The first key in a query, empty for none; None where an encoded name or key may be one. As
+/// `URLSearchParams`, which leaves out a question mark at the start.
+fn query_key(query: &str) -> Option<&[u8]> {
+    let query = query.strip_prefix('?').unwrap_or(query);
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        let is_encoded = |text: &str| text.contains(['%', '+']);
+        if is_encoded(name) || (name == "api-key" && is_encoded(value)) {
+            return None;
+        }
+        if name == "api-key" && !value.is_empty() {
+            return Some(value.as_bytes());
+        }
+    }
+    Some(&[])
 }
 
 /// The relevant headers.
@@ -264,8 +270,6 @@ struct Fields<'a> {
     body_size: usize,
     closes: bool,
     expects: bool,
-    /// Whether no header asks for more than a response.
-    is_plain: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -279,7 +283,6 @@ impl<'a> Fields<'a> {
             body_size: 0,
             closes: false,
             expects: false,
-            is_plain: true,
         };
         let mut length: Option<&[u8]> = None;
         for &Header { name, value } in headers {
@@ -302,11 +305,10 @@ impl<'a> Fields<'a> {
             } else if is("host") {
                 fields.hosts += if value.is_empty() { 2 } else { 1 };
             } else if is("connection") {
-                fields.is_plain &= value.eq_ignore_ascii_case(b"keep-alive");
+                // A server need not know other options, nor change the protocol (RFC 9110, 7.6.1, 7.8).
                 fields.closes |= names_close(value);
-            } else if is("expect") || is("upgrade") {
-                fields.is_plain = false;
-                fields.expects |= is("expect");
+            } else if is("expect") {
+                fields.expects = true;
             } else if is("transfer-encoding") || is(forwarded_header_name) {
                 return None;
             }

@@ -117,7 +117,7 @@ impl RequestHandler for Echo {
         let endpoint = request.endpoint;
         write!(
             out,
-            "HTTP/1.1 200 OK\r\ndoor: {endpoint:?}\r\nContent-Length: {}\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ndoor: {endpoint:?}\r\nDate: now\r\nContent-Length: {}\r\n\r\n",
             body.len()
         )
         .unwrap();
