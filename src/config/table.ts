@@ -275,7 +275,8 @@ export const KEYS = {
   "send.delivery_ttl": key(
     duration("10ms", "60s"),
     "800ms",
-    "How long a delivery waits for its leader before it is dropped",
+    "How long a delivery waits for its leader before it is dropped; above 2 s a later copy of " +
+      "the transaction may reach the leader together with it",
   ),
   "send.bind": key(
     addressList(SEND_ADDRESSES_MAX),

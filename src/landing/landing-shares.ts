@@ -1,10 +1,11 @@
 /**
- * The share of each account's recent transactions that landed.
+ * The share of each account's recent transactions that landed and succeeded.
  *
- * A transaction that does not land pays no tip, so the amount that an account offers counts as much
- * as its transactions land. The share is an exponentially weighted mean over the ends that the
- * account's own transactions caused: landed, expired, or dropped for an unknown blockhash. Ends by
- * this edge, such as a full table, a stop or a saturated leader, change nothing.
+ * A transaction that does not land, or that fails, pays no tip, so the amount that an account
+ * offers counts as much as its transactions pay. The share is an exponentially weighted mean over
+ * the ends that the account's own transactions caused: landed, expired, dropped for an unknown
+ * blockhash, or tracked to the last with a nonce, which does not expire. Ends by this edge, such as
+ * a full table, a stop or a saturated leader, change nothing.
  *
  * Note: `shareOf` changes only with `renew`, once a plan. Whatever is ranked in between, in a queue
  * or a round of resends, is ranked by one share of its account, so within an account the offer
@@ -20,7 +21,7 @@ export interface LandingShares {
   /** The account's share as of the last `renew`, from `SHARE_FLOOR` to 1. Hot path. */
   readonly shareOf: (account: string) => number;
   /** Records how one of its transactions ended. */
-  ended(account: string, kind: FinalState["kind"], reason: EndReason | null): void;
+  ended(account: string, end: AccountEnd): void;
   /**
    * From now on `shareOf` includes all that ended so far; queues must be ranked anew. Returns the
    * shares that changed, valid until the next call.
@@ -28,6 +29,12 @@ export interface LandingShares {
   renew(): ReadonlyMap<string, number>;
   /** Accounts with a share of their own. */
   readonly size: number;
+}
+
+/** How a transaction ended, as far as its account's share depends on it. */
+export interface AccountEnd extends Pick<FinalState, "kind" | "error" | "reason"> {
+  /** Whether it has a durable nonce, and a node that reports landings has reported none. */
+  readonly isNonceUnused: boolean;
 }
 
 /**
@@ -67,11 +74,12 @@ export function createLandingShares(): LandingShares {
 
   return {
     shareOf: (account) => shares.get(account)?.share ?? SHARE_START,
-    ended(account, kind, reason) {
-      const hasLanded = kind === "landed";
-      if (!hasLanded && !OWN_FAULTS.has(reason)) return;
+    ended(account, { kind, error, reason, isNonceUnused }) {
+      const isOwnFault = OWN_FAULTS.has(reason) || (reason === "tracking_ended" && isNonceUnused);
+      if (kind !== "landed" && !isOwnFault) return;
+      const hasPaid = kind === "landed" && error === null;
       const entry = shares.get(account) ?? { share: SHARE_START, next: SHARE_START };
-      const next = entry.next + SHARE_WEIGHT * ((hasLanded ? 1 : 0) - entry.next);
+      const next = entry.next + SHARE_WEIGHT * ((hasPaid ? 1 : 0) - entry.next);
       entry.next = Math.max(SHARE_FLOOR, next);
       ended.add(account);
       shares.delete(account);

@@ -26,7 +26,7 @@ import { BlockhashChecks } from "./blockhash-checks.ts";
 import { NONE } from "./byte-store.ts";
 import { Confirmations } from "./confirmations.ts";
 import { Expiry } from "./expiry.ts";
-import { InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
+import { DURABLE, InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
 import { LandCounters } from "./land-counters.ts";
 import type { LandingShares } from "./landing-shares.ts";
 import { IN_FLIGHT_BYTES_MEAN, RECENT_RECIPIENTS_SPARE, RESEND_PAUSE_MS } from "./limits.ts";
@@ -451,12 +451,14 @@ export class Landing {
     const slot = status?.slot ?? processedSlot;
     const slotDelta = status === null ? null : this.#deltaOf(row, slot);
     const packetId = table.packetId[row] ?? NONE;
-    this.#deps.shares?.ended(table.accountOf(row), kind, reason);
+    const error = status?.error ?? null;
+    const isReporting = this.#deps.cluster.statusReporting() === "yes";
+    const isNonceUnused = isReporting && table.is(row, DURABLE);
+    this.#deps.shares?.ended(table.accountOf(row), { kind, error, reason, isNonceUnused });
     if (table.is(row, PROCESSED)) this.#sightings.clear(row);
     table.close(row);
     counters[kind] += 1;
     if (reason !== null) counters.reasons[reason] += 1;
-    const error = status?.error ?? null;
     if (error !== null) counters.landedFailed += 1;
     else if (kind === "landed") {
       this.#tips.landed(table.plans[row] ?? "", table.tipLamports[row] ?? 0);

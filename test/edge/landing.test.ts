@@ -42,7 +42,7 @@ describe("landing, connected to an edge", () => {
       flushEvents: () => void calls.push("adopted"),
       shares: {
         shareOf: () => 1,
-        ended: (account, kind) => void calls.push(`share of ${account}: ${kind}`),
+        ended: (account, { kind }) => void calls.push(`share of ${account}: ${kind}`),
       },
       usage: { ended: ({ kind }) => void calls.push(`counted ${kind}`) },
     });

@@ -292,6 +292,34 @@ describe("the share of an account's transactions that landed", () => {
     expect(fixture.shares.shareOf("a")).toBeGreaterThan(after);
   });
 
+  it("falls with a transaction that lands and fails", () => {
+    const fixture = startedFixture();
+    const before = fixture.shares.shareOf("a");
+    fixture.track(1);
+    const failed = { slot: 5_050, confirmed: true, error: "InstructionError" };
+    fixture.landing.seen(bytesOf(1).subarray(1, 65), failed);
+    fixture.shares.renew();
+    expect(fixture.shares.shareOf("a")).toBeLessThan(before);
+  });
+
+  it.each([
+    ["falls", "yes"],
+    ["stays", "no"],
+  ] as const)(
+    "%s with an unused nonce when the node reports landings: %s",
+    async (what, reporting) => {
+      const fixture = startFixture({ trackForMs: 60_000 });
+      const before = fixture.shares.shareOf("a");
+      fixture.cluster.reporting = reporting;
+      fixture.landing.start();
+      fixture.track(1, { accepted: { durableNonce: true } });
+      await pass(fixture, 242);
+      fixture.shares.renew();
+      expect(fixture.finalStates).toMatchObject([{ reason: "tracking_ended" }]);
+      expect(fixture.shares.shareOf("a") < before).toBe(what === "falls");
+    },
+  );
+
   it("stays when this edge ends a transaction", () => {
     const fixture = startedFixture();
     const before = fixture.shares.shareOf("a");

@@ -10,7 +10,7 @@ import type {
   Target,
 } from "../../src/core/flow.ts";
 import { createLanding, type LandingOptions } from "../../src/landing/landing.ts";
-import { createLandingShares } from "../../src/landing/landing-shares.ts";
+import { type AccountEnd, createLandingShares } from "../../src/landing/landing-shares.ts";
 import type {
   ClusterView,
   Resender,
@@ -53,6 +53,11 @@ export function bytesOf(id: number, hash = 1): Uint8Array {
   view.setUint32(1, id);
   view.setUint32(BLOCKHASH_OFFSET, hash);
   return bytes;
+}
+
+/** The end of a transaction without error and nonce, for its account's share. */
+export function endOf(kind: AccountEnd["kind"], reason: AccountEnd["reason"]): AccountEnd {
+  return { kind, error: null, reason, isNonceUnused: false };
 }
 
 /** The ids in signatures, as `bytesOf` wrote it. */

@@ -5,7 +5,7 @@ import {
   RESEND_PAUSE_MS,
   SENT_LATE_MS,
 } from "../../src/landing/limits.ts";
-import { bytesOf, outcomeOf, startFixture } from "./fixture.ts";
+import { bytesOf, endOf, outcomeOf, startFixture } from "./fixture.ts";
 
 /** A fixture with leaders a and b in the plan, and its clock past the first pause. */
 function startedFixture(over: Parameters<typeof startFixture>[0] = {}) {
@@ -281,8 +281,8 @@ describe("a round", () => {
       };
       expect(resent("c")).toEqual([1, 2]);
       for (let count = 0; count < 200; count += 1) {
-        fixture.shares.ended("never", "expired", "blockhash_expired");
-        fixture.shares.ended("lands", "landed", null);
+        fixture.shares.ended("never", endOf("expired", "blockhash_expired"));
+        fixture.shares.ended("lands", endOf("landed", null));
       }
       fixture.shares.renew();
       expect(resent("d")).toEqual([2, 1]);
