@@ -7,6 +7,9 @@
  * apart, both from a node past the slot in which the transaction arrived: a lagging node, or one on
  * another fork, would learn the blockhash in between. Without responses nothing is proven, and the
  * transaction expires by the height.
+ *
+ * Accounts take turns, in the questions and in the cache, so that one with many unknown blockhashes
+ * delays its own transactions only.
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
@@ -30,6 +33,8 @@ export interface BlockhashChecksDeps {
 /** What the node reported about one blockhash. */
 interface Entry {
   readonly blockhash: Uint8Array;
+  /** Whose transaction it was in first. */
+  readonly account: string;
   readonly sinceNs: number;
   isKnown: boolean;
   isPending: boolean;
@@ -50,6 +55,8 @@ export class BlockhashChecks {
   readonly #deps: BlockhashChecksDeps;
   /** By the bytes as Latin-1 text, the oldest first. */
   readonly #entries = new Map<string, Entry>();
+  /** How many of them each account has. */
+  readonly #counts = new Map<string, number>();
   #isAsking = false;
   #nextNs = Number.NEGATIVE_INFINITY;
 
@@ -62,16 +69,26 @@ export class BlockhashChecks {
     return this.#entries.size;
   }
 
+  /** Those of an account. */
+  countOf(account: string): number {
+    return this.#counts.get(account) ?? 0;
+  }
+
   /**
-   * Whether a blockhash is known, for a transaction that arrived in `receivedSlot`: `unknown` once
-   * it is proven, then `slotOf` is the slot of the proof; `open` until then.
+   * Whether a blockhash is known, for a transaction of an account that arrived in `receivedSlot`:
+   * `unknown` once it is proven, then `slotOf` is the slot of the proof; `open` until then.
    */
-  check(blockhash: Uint8Array, receivedSlot: number, nowNs: number): "known" | "unknown" | "open" {
+  check(
+    blockhash: Uint8Array,
+    account: string,
+    receivedSlot: number,
+    nowNs: number,
+  ): "known" | "unknown" | "open" {
     // Without that slot a lagging node cannot be recognized.
     if (this.#deps.cluster.checkBlockhashes === undefined || receivedSlot === UNKNOWN) {
       return "open";
     }
-    const entry = this.#entryOf(blockhash, nowNs);
+    const entry = this.#entryOf(blockhash, account, nowNs);
     if (entry === null) return "open";
     if (entry.isKnown) return "known";
     const provenFrom = Math.min(entry.previousSlot, entry.slot) - BLOCKHASH_MARGIN_SLOTS;
@@ -90,14 +107,11 @@ export class BlockhashChecks {
   ask(nowNs: number): void {
     const { checkBlockhashes } = this.#deps.cluster;
     if (checkBlockhashes === undefined || this.#isAsking || nowNs < this.#nextNs) return;
-    const entries: Entry[] = [];
-    for (const entry of this.#entries.values()) {
-      if (entries.length === BLOCKHASHES_PER_REQUEST) break;
-      if (entry.isWanted && nowNs - entry.askedNs >= BLOCKHASH_CHECK_GAP_MS * NS_PER_MS) {
-        entries.push(entry);
-      }
-    }
-    if (entries.length === 0) return;
+    const isDue = ({ isWanted, askedNs }: Entry): boolean =>
+      isWanted && nowNs - askedNs >= BLOCKHASH_CHECK_GAP_MS * NS_PER_MS;
+    const due = [...this.#entries.values()].filter(isDue);
+    if (due.length === 0) return;
+    const entries = byTurns(due).slice(0, BLOCKHASHES_PER_REQUEST);
     this.#isAsking = true;
     this.#nextNs = nowNs + BLOCKHASH_CHECK_PERIOD_MS * NS_PER_MS;
     for (const entry of entries) {
@@ -133,13 +147,15 @@ export class BlockhashChecks {
   }
 
   /** The entry of a blockhash, a new one if there is room; null if there is none. */
-  #entryOf(blockhash: Uint8Array, nowNs: number): Entry | null {
+  #entryOf(blockhash: Uint8Array, account: string, nowNs: number): Entry | null {
     const key = keyOf(blockhash);
     const known = this.#entries.get(key);
     if (known !== undefined) return known;
-    if (this.#entries.size >= BLOCKHASHES_CHECKED_MAX && !this.#makeRoom(nowNs)) return null;
+    const isFull = this.#entries.size >= BLOCKHASHES_CHECKED_MAX;
+    if (isFull && !this.#dropOld(nowNs) && !this.#dropOfMost(account)) return null;
     const entry: Entry = {
       blockhash: Uint8Array.from(blockhash),
+      account,
       sinceNs: nowNs,
       isKnown: false,
       isPending: false,
@@ -149,17 +165,48 @@ export class BlockhashChecks {
       previousSlot: UNKNOWN,
     };
     this.#entries.set(key, entry);
+    this.#counts.set(account, this.countOf(account) + 1);
     return entry;
   }
 
   /** A younger entry stays: if each new blockhash replaced one, none would be asked for twice. */
-  #makeRoom(nowNs: number): boolean {
-    for (const [key, { sinceNs, isPending }] of this.#entries) {
-      if (isPending || nowNs - sinceNs < ENTRY_KEPT_NS) return false;
-      return this.#entries.delete(key);
+  #dropOld(nowNs: number): boolean {
+    for (const [key, entry] of this.#entries) {
+      if (entry.isPending || nowNs - entry.sinceNs < ENTRY_KEPT_NS) return false;
+      return this.#drop(key, entry);
     }
     return false;
   }
+
+  /** Makes room for an account by the newest entry of the one that has most, if that has more. */
+  #dropOfMost(account: string): boolean {
+    let [most, count] = ["", this.countOf(account) + 1];
+    for (const [other, entries] of this.#counts)
+      if (entries > count) [most, count] = [other, entries];
+    if (most === "") return false;
+    const newest = [...this.#entries].findLast(
+      ([, entry]) => entry.account === most && !entry.isPending,
+    );
+    return newest !== undefined && this.#drop(...newest);
+  }
+
+  #drop(key: string, { account }: Entry): boolean {
+    const left = this.countOf(account) - 1;
+    if (left > 0) this.#counts.set(account, left);
+    else this.#counts.delete(account);
+    return this.#entries.delete(key);
+  }
+}
+
+/** One of each account, then the second of each, and so on; those of an account in their order. */
+function byTurns(entries: readonly Entry[]): readonly Entry[] {
+  const turns = new Map<string, number>();
+  const places = entries.map((entry) => {
+    const turn = turns.get(entry.account) ?? 0;
+    turns.set(entry.account, turn + 1);
+    return { entry, turn };
+  });
+  return places.toSorted((a, b) => a.turn - b.turn).map(({ entry }) => entry);
 }
 
 function keyOf(blockhash: Uint8Array): string {

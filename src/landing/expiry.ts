@@ -153,7 +153,8 @@ export class Expiry {
     const isOpen = !table.is(row, KNOWN | PROCESSED) && !this.isUnknown(row);
     if (!isOpen || (table.lookups[row] ?? 0) < LOOKUPS_MAX) return;
     const blockhash = table.blockhash(row);
-    const result = blockhashes.check(blockhash, table.receivedSlot[row] ?? UNKNOWN, nowNs);
+    const slot = table.receivedSlot[row] ?? UNKNOWN;
+    const result = blockhashes.check(blockhash, table.accountOf(row), slot, nowNs);
     if (result === "known") table.raise(row, KNOWN);
     if (result === "unknown") table.unknownSlot[row] = blockhashes.slotOf(blockhash);
   }

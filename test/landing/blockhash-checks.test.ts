@@ -234,13 +234,13 @@ describe("the cache of blockhashes", () => {
     /** Checks the blockhash 1 every 100 ms, and asks if it is time to. */
     const pollFor = async (ms: number): Promise<string> => {
       for (let at = 0; at < ms; at += 100) {
-        checks.check(hashOf(1), 10, clock.nowNs());
+        checks.check(hashOf(1), "a", 10, clock.nowNs());
         checks.ask(clock.nowNs());
         await Promise.resolve();
         await Promise.resolve();
         clock.advance(100);
       }
-      return checks.check(hashOf(1), 10, clock.nowNs());
+      return checks.check(hashOf(1), "a", 10, clock.nowNs());
     };
     return { clock, checks, counters, askedNs, pollFor };
   }
@@ -268,12 +268,48 @@ describe("the cache of blockhashes", () => {
   it("is bounded, and replaces one from 15 s ago, the oldest first", () => {
     const { clock, checks } = newChecks();
     for (let number = 0; number < BLOCKHASHES_CHECKED_MAX + 5; number += 1) {
-      expect(checks.check(hashOf(number), 10, clock.nowNs())).toBe("open");
+      expect(checks.check(hashOf(number), "a", 10, clock.nowNs())).toBe("open");
     }
     expect(checks.size).toBe(BLOCKHASHES_CHECKED_MAX);
     clock.advance(15_000);
-    checks.check(hashOf(9_999), 10, clock.nowNs());
+    checks.check(hashOf(9_999), "a", 10, clock.nowNs());
     expect(checks.size).toBe(BLOCKHASHES_CHECKED_MAX);
+  });
+
+  it("serves an account at once beside one with more blockhashes than it holds", async () => {
+    const { clock, checks, askedNs } = newChecks(110, 120, 130, 140, 150);
+    const wantAll = (): void => {
+      for (let number = 0; number < 2 * BLOCKHASHES_CHECKED_MAX; number += 1) {
+        checks.check(hashOf(number), "many", 10, clock.nowNs());
+      }
+    };
+    wantAll();
+    const results: string[] = [];
+    for (let second = 0; second < 5; second += 1) {
+      results.push(checks.check(hashOf(9_999), "one", 10, clock.nowNs()));
+      checks.ask(clock.nowNs());
+      await Promise.resolve();
+      await Promise.resolve();
+      clock.advance(1_000);
+      wantAll();
+    }
+    expect(askedNs).toHaveLength(5);
+    expect(results).toEqual(["open", "open", "open", "unknown", "unknown"]);
+    expect(checks.size).toBe(BLOCKHASHES_CHECKED_MAX);
+  });
+
+  it("gives accounts the same room, and takes it from the one that has most", () => {
+    const { clock, checks } = newChecks();
+    const shareOf = (account: string, from: number): number => {
+      for (let number = from; number < from + BLOCKHASHES_CHECKED_MAX; number += 1) {
+        checks.check(hashOf(number), account, 10, clock.nowNs());
+      }
+      return checks.countOf(account);
+    };
+    expect(shareOf("a", 0)).toBe(BLOCKHASHES_CHECKED_MAX);
+    expect(shareOf("b", 10_000)).toBe(BLOCKHASHES_CHECKED_MAX / 2);
+    expect(shareOf("c", 20_000)).toBe(Math.floor(BLOCKHASHES_CHECKED_MAX / 3));
+    expect(checks.countOf("a") + checks.countOf("b") + checks.countOf("c")).toBe(checks.size);
   });
 });
 
