@@ -73,7 +73,7 @@ export interface SubmissionRecord {
   readonly planNumber: number;
   /** `Clock.nowNs` when the request's body was complete. */
   readonly receivedNs: number;
-  /** When validation finished, and when `txSend` had returned. */
+  /** When validation finished, and when its deliveries had been handed to the connections. */
   readonly decodedNs: number;
   readonly sentNs: number;
   /** Bytes of the request's body. */

@@ -132,7 +132,7 @@ function transportOf(
 }
 
 /** How long an ingress thread may delay records that are not urgent. */
-const ADOPTION_MS = 100;
+const RECORDED_AFTER_MS = 100;
 
 /** Sends one packet; returns how many connections accepted it. */
 type Send = (packet: Packet) => number;
@@ -148,9 +148,9 @@ function sendAsIngressThread(
   sender: Sender,
 ): Send {
   const ingressSender = createIngressSender(native, targets);
-  const adoptions: (() => void)[] = [];
+  const unrecorded: (() => void)[] = [];
   const recordAll = (): void => {
-    for (const act of adoptions.splice(0)) act();
+    for (const act of unrecorded.splice(0)) act();
   };
   hooks.beforeDrain = recordAll;
   return (packet) => {
@@ -160,13 +160,13 @@ function sendAsIngressThread(
       return acceptAndReport(sender, packet);
     }
     const sentNs = systemClock.nowNs();
-    adoptions.push(() => sender.recordSend(packet, sent, sentNs));
+    unrecorded.push(() => sender.recordSend(packet, sent, sentNs));
     if (ingressSender.needsImmediateWake) {
       // The sender queues deliveries for the leaders that the ingress thread left out.
       recordAll();
       return sender.sendableCount;
     }
-    systemClock.after(ADOPTION_MS, recordAll);
+    systemClock.after(RECORDED_AFTER_MS, recordAll);
     const taken = (sent.status | (sent.status >>> 16)) & 0xffff;
     return taken.toString(2).replaceAll("0", "").length;
   };

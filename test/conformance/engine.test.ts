@@ -219,13 +219,6 @@ describe.each(CHOICES)("the $name engine", (choice) => {
     ]);
   });
 
-  it("verifies the signatures of a transaction", async () => {
-    const { submit } = await start();
-    const forged = Uint8Array.from(newPacket(2).bytes);
-    forged[20] = (forged[20] ?? 0) ^ 1;
-    expect(reasonOf(submit(forged))).toBe("signature_invalid");
-  });
-
   it("refuses as overloaded what no queue takes, and ends what waits too long", async () => {
     const { engine, submit, said, outcomes } = await start({
       leaders: 1,

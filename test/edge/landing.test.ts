@@ -39,7 +39,7 @@ describe("landing, connected to an edge", () => {
         processed: ({ slot }) => void calls.push(slot),
         rolledBack: () => void calls.push("vanished"),
       },
-      flushEvents: () => void calls.push("adopted"),
+      flushEvents: () => void calls.push("events read"),
       shares: {
         shareOf: () => 1,
         ended: (account, { kind }) => void calls.push(`share of ${account}: ${kind}`),
@@ -52,7 +52,7 @@ describe("landing, connected to an edge", () => {
     if (validation.kind !== "accepted") throw new Error("the packet should be accepted");
     const seen = { slot: 71, confirmed: false, error: null };
     landing.seen(packet.bytes.subarray(1, 65), seen);
-    expect(calls.splice(0)).toEqual(["adopted"]);
+    expect(calls.splice(0)).toEqual(["events read"]);
     landing.track(packet, validation, clock.nowNs(), "Beta");
     for (const confirmed of [false, true]) {
       isConfirmed = confirmed;

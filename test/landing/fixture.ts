@@ -194,7 +194,7 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
   const gate = { isOpen: true, renewals: [] as { sinceMs: number; nowMs: number }[] };
   const startNs = clock.nowNs();
   /** Sends that `flushEvents` must track. */
-  const unadopted: (() => void)[] = [];
+  const unread: (() => void)[] = [];
   const landing = createLanding(
     {
       clock,
@@ -210,7 +210,7 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
         },
       },
       flushEvents() {
-        for (const track of unadopted.splice(0)) track();
+        for (const track of unread.splice(0)) track();
       },
       onFinalState: (end) => void finalStates.push(end),
       onProcessed: (sighting) => void processedEvents.push(sighting),
@@ -241,7 +241,7 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     finalStates,
     processedEvents,
     rolledBack,
-    unadopted,
+    unread,
     gate,
     dead,
     /** Resends that were offered to leaders, accepted or not. */

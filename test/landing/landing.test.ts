@@ -242,7 +242,7 @@ describe("a transaction that lands", () => {
 
   it("may be reported by a watcher before the record of its send arrives", () => {
     const fixture = startedFixture();
-    fixture.unadopted.push(() => fixture.track(1));
+    fixture.unread.push(() => fixture.track(1));
     fixture.landing.seen(bytesOf(1).subarray(1, 65), processed(5_001));
     fixture.landing.seen(bytesOf(9).subarray(1, 65), processed(5_001));
     expect(fixture.processedEvents).toMatchObject([{ packetId: 1, slot: 5_001 }]);
