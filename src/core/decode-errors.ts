@@ -127,6 +127,9 @@ const ROWS = [
   undecodable("table_unused", (found) => {
     return `address lookup table ${found} looks up no account, at least one is needed`;
   }),
+  undecodable("lookup_duplicate", (found, needed) => {
+    return `address lookup table ${found} looks up account ${needed} twice, each may stand once`;
+  }),
   undecodable("lookups_too_many", (found, needed) => {
     return `it has ${found} accounts including looked-up ones, leaders lock at most ${needed}`;
   }),

@@ -125,6 +125,9 @@ function parseInstructions(state: ParseState, tips: TipAccounts, start: number):
   return at;
 }
 
+/** By index in the table, whether the table that is being read looks it up. */
+const lookedUp = new Uint8Array(256);
+
 /** Returns where the lookup tables end, and adds the accounts they load; -1 with an error. */
 function parseTables(state: ParseState, start: number): number {
   if (!reaches(state, start + 1)) return -1;
@@ -136,13 +139,17 @@ function parseTables(state: ParseState, start: number): number {
   }
   let at = start + 1;
   for (let i = 0; i < count; i += 1) {
+    lookedUp.fill(0);
     const writable = lengthAt(state, at + 32);
     if (writable === -1) return -1;
-    at += 32 + lengthSize(writable) + writable;
+    at += 32 + lengthSize(writable);
+    if (!notesLookups(state, i, at, writable)) return -1;
+    at += writable;
     const readonly = lengthAt(state, at);
     if (readonly === -1) return -1;
-    at += lengthSize(readonly) + readonly;
-    if (!reaches(state, at)) return -1;
+    at += lengthSize(readonly);
+    if (!notesLookups(state, i, at, readonly)) return -1;
+    at += readonly;
     if (writable + readonly === 0) {
       fail(state, DECODE_ERROR.table_unused, i, 1);
       return -1;
@@ -154,6 +161,22 @@ function parseTables(state: ParseState, start: number): number {
     return -1;
   }
   return at;
+}
+
+/**
+ * Notes the accounts that a table looks up, `count` bytes from `start` on. Leaders drop what loads
+ * an account twice. Agave `accounts-db/src/account_locks.rs`, 2026-11.
+ */
+function notesLookups(state: ParseState, table: number, start: number, count: number): boolean {
+  if (!reaches(state, start + count)) return false;
+  for (let at = start; at < start + count; at += 1) {
+    const account = byteAt(state.bytes, at);
+    if (lookedUp[account] === 1) {
+      return fail(state, DECODE_ERROR.lookup_duplicate, table, account);
+    }
+    lookedUp[account] = 1;
+  }
+  return true;
 }
 
 /** The compact-u16 at `at`, in at most two bytes; -1 with an error. */

@@ -80,7 +80,7 @@ export interface Engine extends DeliveryGate {
   readonly submit: Submit;
   /** Submits the transaction of a JSON-RPC call in its usual form; null: the engine reads none. */
   readonly submitCall: SubmitCall | null;
-  /** As `Sender.resend`: to leaders that have credit to spare, without a queue. */
+  /** As `Sender.resend`. */
   resend(packet: Packet, to: ResendTo): number;
   /** The leaders to send to and to be connected to from now on. */
   usePlan(plan: Plan): void;

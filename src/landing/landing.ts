@@ -223,8 +223,7 @@ export class Landing {
     if (row === NONE) return;
     if (kind === "sent") {
       this.#table.raise(row, SENT);
-      this.#resends.sent(row, outcome, outcome.atNs);
-      this.#resends.renewIfLate(row, outcome.atNs);
+      this.#resends.sent(row, outcome);
     } else this.#resends.unsent(row, outcome);
   }
 

@@ -84,8 +84,8 @@ export interface ResendTo {
   /** Which resend of the packet it is, from 1 on. */
   readonly ordinal: number;
   wants(target: Target): boolean;
-  /** That leader's connection accepted the delivery. */
-  accepted(target: Target): void;
+  /** That leader's connection accepted the delivery; `isQueued`: it waits for its turn. */
+  accepted(target: Target, isQueued: boolean): void;
 }
 
 export interface Resender {

@@ -5,7 +5,7 @@
  * accounts' landed shares as of now, older first among equals, and then sent. Both happen in
  * slices, so that a first send never waits long. A round ends with the next plan; unsent entries
  * are counted as shed and are due again. So the limit on resends per second excludes those of the
- * least rank.
+ * least rank. A resend that no leader's queue let go counts as none of the client's `maxRetries`.
  *
  *   plan ─▶ round: [ buckets 80, 80, 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
  *
@@ -13,7 +13,7 @@
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
-import type { Plan, Target } from "../core/flow.ts";
+import type { Outcome, Plan, Target } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
@@ -78,6 +78,8 @@ export class Resends {
   /** The row that `#to` sends. */
   #row = NONE;
   #nowNs = 0;
+  /** Deliveries of the current resend that wait at their leaders. */
+  #waiting = 0;
   /** Whether the gate lets that row pass; null before it was asked. */
   #mayPass: boolean | null = null;
   readonly #to: ResendTo & { ordinal: number };
@@ -95,7 +97,10 @@ export class Resends {
         const { recipients } = deps;
         return recipients.allows(this.#row, identityTag, addressTag, this.#nowNs) && this.#pass();
       },
-      accepted: (target) => this.sent(this.#row, target, this.#nowNs),
+      accepted: (target, isQueued) => {
+        if (isQueued) this.#waiting += 1;
+        this.#mark(this.#row, target, this.#nowNs);
+      },
     };
   }
 
@@ -160,22 +165,27 @@ export class Resends {
     }
   }
 
-  /** Records that a delivery for a leader was on the wire at that time. Hot path. */
-  sent(row: number, leader: Leader, atNs: number): void {
-    const { identityTag, addressTag } = this.#tagged(leader);
-    this.#deps.recipients.add(row, identityTag, addressTag, atNs);
-  }
-
-  /** Renews the entry of a transaction in the dedup cache for a copy that left late. Hot path. */
-  renewIfLate(row: number, atNs: number): void {
+  /**
+   * Records that a delivery is on the wire, and renews the entry of the transaction in the dedup
+   * cache if it left late. Hot path.
+   */
+  sent(row: number, outcome: Outcome): void {
     const { table } = this.#deps;
+    const { atNs } = outcome;
+    this.#mark(row, outcome, atNs);
     if (atNs - (table.entryNs[row] ?? 0) > SENT_LATE_MS * NS_PER_MS) this.#renew(row, atNs);
   }
 
-  /** Records that a delivery for a leader was never sent. */
-  unsent(row: number, leader: Leader): void {
-    const { identityTag, addressTag } = this.#tagged(leader);
+  /** Records that a delivery was never sent. */
+  unsent(row: number, outcome: Outcome): void {
+    const { identityTag, addressTag } = this.#tagged(outcome);
     this.#deps.recipients.remove(row, identityTag, addressTag);
+    this.#deps.table.resendUnsent(row, outcome.resend);
+  }
+
+  #mark(row: number, leader: Leader, atNs: number): void {
+    const { identityTag, addressTag } = this.#tagged(leader);
+    this.#deps.recipients.add(row, identityTag, addressTag, atNs);
   }
 
   /** Resends one transaction immediately; returns how many leaders accepted. */
@@ -184,12 +194,13 @@ export class Resends {
     if (!this.#running || table.is(row, PROCESSED) || expiry.isTooOld(row)) return 0;
     this.#nowNs = clock.nowNs();
     this.#row = row;
+    this.#waiting = 0;
     this.#mayPass = null;
     this.#to.ordinal = (table.resends[row] ?? 0) + 1;
     const packet = createPacket(
       table.packetId[row] ?? NONE,
       table.bytes(row),
-      "",
+      table.accountOf(row),
       table.sinceNs[row] ?? 0,
       null,
       table.offeredLamports[row] ?? 0,
@@ -238,12 +249,13 @@ export class Resends {
       const place = this.#due.pop();
       const row = this.#due.row(place);
       if (!table.holds(row, this.#due.packetId(place))) continue;
-      if (this.resend(row) === 0) {
+      const deliveries = this.resend(row);
+      if (deliveries === 0) {
         unaccepted += 1;
         continue;
       }
       this.#budget -= 1;
-      table.retriesLeft[row] = (table.retriesLeft[row] ?? 0) - 1;
+      table.countResend(row, this.#waiting === deliveries ? deliveries : 0);
     }
   }
 

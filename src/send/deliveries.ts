@@ -3,9 +3,9 @@
  * path: `trySend`, `reportSent`, `result`, `drain`.
  *
  * A delivery is sent immediately while the queue is empty and the leader has credit. Otherwise it
- * is queued, highest priority first, until its TTL ends. When the queue is full, the delivery with
- * the lowest priority is dropped. The final state of each delivery is reported exactly once; where
- * the engine's event of it is lost, some seconds late.
+ * is queued, highest priority first, until its TTL ends; a resend likewise. When the queue is full,
+ * the delivery with the lowest priority is dropped. The final state of each delivery is reported
+ * exactly once; where the engine's event of it is lost, some seconds late.
  *
  * Note: the native engine has a queue of its own, for all threads, with the same order and the same
  * bounds (`native/src/quic/priority_queue.rs`). With it the queue here holds only what waits for a
@@ -28,15 +28,12 @@ import {
   CLOSED,
   type DeliveryResult,
   DROPPED,
-  type Offer,
   ON_WIRE,
   SATURATED,
   STOPPED,
   TOO_LARGE,
 } from "./transport.ts";
 
-/** A resend that must wait after all goes after every first send. */
-const RESEND_OFFER: Offer = { account: "", offeredLamports: Number.NEGATIVE_INFINITY };
 const NONE = -1;
 
 export interface DeliveriesOptions {
@@ -65,6 +62,9 @@ export interface DeliveriesDeps {
   readonly report: ReportDelivery;
 }
 
+/** What became of a resend; `refused`: there is no delivery. */
+export type ResendResult = "sent" | "queued" | "refused";
+
 /** "accepted", or the reason for the rejection. */
 export type TrySendResult =
   | "accepted"
@@ -85,6 +85,8 @@ export class Deliveries {
   /** The delivery that `trySend` sent, until it is reported, and when it was put on the wire. */
   #unreported = NONE;
   #sentNs = 0;
+  /** Resends that have no final state yet. */
+  #resends = 0;
   /** Connections were closed because this edge stops. */
   #isCut = false;
   // Created once, so that reporting allocates no closure.
@@ -157,25 +159,32 @@ export class Deliveries {
   }
 
   /**
-   * Sends the nth resend of a packet, only where it does not compete with a first send: now, with
-   * credit to spare.
+   * Sends the nth resend of a packet, or queues it, by the same rank as a first send. At most
+   * `RESENDS_IN_FLIGHT_MAX` of them have no final state yet.
    */
-  trySendIdle(
+  resend(
     connection: LeaderConnection,
     packet: Packet,
     target: Target,
     nowNs: number,
     resend: number,
-  ): boolean {
+  ): ResendResult {
     const { bytes, id } = packet;
-    if (this.#queue.size > 0 || bytes.length > this.bytesMax || !this.#mayOpen(connection))
-      return false;
-    if (connection.pending >= RESENDS_IN_FLIGHT_MAX) return false;
-    if (connection.engineConnection?.isIdle !== true) return false;
-    const number = connection.send(bytes, nowNs, undefined, RESEND_OFFER);
-    if (number < 0) return false;
-    this.#enter(connection, id, target, number, this.#sentNsNow(connection), nowNs, resend);
-    return true;
+    if (bytes.length > this.bytesMax || this.#resends >= RESENDS_IN_FLIGHT_MAX) return "refused";
+    if (this.#queue.size === 0 && this.#mayOpen(connection)) {
+      const number = connection.send(bytes, nowNs, undefined, packet);
+      if (number >= 0) {
+        const sentNs = this.#sentNsNow(connection);
+        this.#resends += 1;
+        this.#enter(connection, id, target, number, sentNs, nowNs, resend);
+        return sentNs === 0 ? "queued" : "sent";
+      }
+      if (number !== BLOCKED) return "refused";
+    }
+    this.#recordBlocked(connection, nowNs);
+    if (!this.keep(packet, target, nowNs, "leader_saturated", resend)) return "refused";
+    this.#resends += 1;
+    return "queued";
   }
 
   /**
@@ -199,16 +208,16 @@ export class Deliveries {
    * Queues a delivery. When the queue is full, it replaces one with a lower priority or is dropped
    * as `reason`.
    */
-  keep(packet: Packet, target: Target, nowNs: number, reason: DeliveryReason): boolean {
+  keep(packet: Packet, target: Target, nowNs: number, reason: DeliveryReason, resend = 0): boolean {
     const queue = this.#queue;
-    if (!queue.push(packet, target, nowNs)) {
+    if (!queue.push(packet, target, nowNs, resend)) {
       const least = queue.least(queue.priorityOf(packet));
       this.#deps.counters.deliveriesEvicted += 1;
       if (least === null) return false;
       if (reason === "leader_saturated") this.#noStreamCredit(least);
       else this.#drop(least, reason);
       queue.dropLeast();
-      queue.push(packet, target, nowNs);
+      queue.push(packet, target, nowNs, resend);
     }
     this.#deps.counters.deliveriesQueued += 1;
     return true;
@@ -250,7 +259,8 @@ export class Deliveries {
       else if (number === SATURATED) this.#noStreamCredit(row);
       else {
         const sentNs = this.#sentNsNow(connection);
-        this.#enter(connection, row.packetId, row.target, number, sentNs, row.sinceNs, 0);
+        const { packetId, target, sinceNs, resend } = row;
+        this.#enter(connection, packetId, target, number, sentNs, sinceNs, resend);
       }
       queue.drop();
     }
@@ -354,6 +364,7 @@ export class Deliveries {
     resultNs: number,
   ): void {
     const { report } = this.#deps;
+    if (resend > 0) this.#resends -= 1;
     // The engine's I/O thread may process the result before this thread reports the send.
     const atNs = Math.max(sentNs, resultNs);
     if (result === ACKED) {
@@ -376,8 +387,7 @@ export class Deliveries {
   }
 
   #drop(delivery: QueuedDelivery, reason: DeliveryReason): void {
-    // Resends are never queued.
-    this.#end(delivery, "dropped", reason, Number.NaN, 0);
+    this.#end(delivery, "dropped", reason, Number.NaN, delivery.resend);
   }
 
   #end(
@@ -387,6 +397,7 @@ export class Deliveries {
     ageMs: number,
     resend: number,
   ): void {
+    if (resend > 0) this.#resends -= 1;
     this.#deps.report(packetId, target, kind, reason, 0, ageMs, resend);
   }
 }

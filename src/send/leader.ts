@@ -23,6 +23,7 @@ import {
   Deliveries,
   type DeliveriesDeps,
   type DeliveriesOptions,
+  type ResendResult,
   type TrySendResult,
 } from "./deliveries.ts";
 import { LeaderConnection } from "./leader-connection.ts";
@@ -225,11 +226,11 @@ export class Leader {
       this.#deliveries.reportSent(this.#connection, packet, this.#target, nowNs);
   }
 
-  /** Sends a resend only where it does not compete with a first send: now, with credit to spare. */
-  trySendIdle(packet: Packet, nowNs: number, resend: number): boolean {
+  /** As `Deliveries.resend`. */
+  resend(packet: Packet, nowNs: number, resend: number): ResendResult {
     const connection = this.#connection;
-    if (connection === null || connection.liveNs === 0) return false;
-    return this.#deliveries.trySendIdle(connection, packet, this.#target, nowNs, resend);
+    if (connection === null || connection.liveNs === 0) return "refused";
+    return this.#deliveries.resend(connection, packet, this.#target, nowNs, resend);
   }
 
   /** Queues a delivery until the connection that is being opened is live. */

@@ -24,6 +24,8 @@ export interface QueuedDelivery {
   sinceNs: number;
   /** Orders deliveries of the same time. */
   order: number;
+  /** As `Outcome.resend`. */
+  resend: number;
 }
 
 type Ranked = Pick<Packet, "account" | "offeredLamports">;
@@ -55,6 +57,7 @@ export class PriorityQueue {
       priorityLamports: 0.5,
       sinceNs: 0,
       order: 0,
+      resend: 0,
     }));
   }
 
@@ -69,7 +72,7 @@ export class PriorityQueue {
   }
 
   /** Copies the bytes. False when the queue is full. */
-  push(packet: QueuedPacket, target: Target, sinceNs: number): boolean {
+  push(packet: QueuedPacket, target: Target, sinceNs: number, resend = 0): boolean {
     const row = this.#rows[this.size];
     if (row === undefined) return false;
     if (this.size === 0) this.#sinceNs = sinceNs;
@@ -83,6 +86,7 @@ export class PriorityQueue {
     row.priorityLamports = this.priorityOf(packet);
     row.sinceNs = sinceNs;
     row.order = this.#order;
+    row.resend = resend;
     this.size += 1;
     this.#rise(this.size - 1);
     return true;

@@ -102,8 +102,8 @@ export interface ResendTo {
   /** The ordinal of the resend of this packet, from 1. */
   readonly ordinal: number;
   wants(target: Target): boolean;
-  /** That leader's connection accepted the delivery. */
-  accepted(target: Target): void;
+  /** That leader's connection accepted the delivery; `isQueued`: it waits for its turn. */
+  accepted(target: Target, isQueued: boolean): void;
 }
 
 export interface Sender {
@@ -117,9 +117,10 @@ export interface Sender {
   /** Reports the deliveries of the packet that `accept` accepted last. Never throws. */
   report(packet: Packet): void;
   /**
-   * Offers a packet again to the leaders of the plan that `to` selects. Uses only credit that no
-   * first send needs, and queues nothing: a leader that cannot accept it now gets no delivery, and
-   * nothing is reported. Returns how many accepted it. Never throws.
+   * Offers a packet again to the leaders of the plan that `to` selects. It waits for its turn by
+   * the same rank as a first send. A leader whose queue is full of transactions of the same or a
+   * higher rank gets no delivery, and nothing is reported. Returns how many accepted it. Never
+   * throws.
    */
   resend(packet: Packet, to: ResendTo): number;
   /**
@@ -304,11 +305,13 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     let acceptedCount = 0;
     for (const leader of leaders.sendTargets) {
       if (!leader.live || !to.wants(leader.target)) continue;
-      if (!leader.trySendIdle(packet, nowNs, to.ordinal)) continue;
-      to.accepted(leader.target);
+      const result = leader.resend(packet, nowNs, to.ordinal);
+      if (result === "refused") continue;
+      to.accepted(leader.target, result === "queued");
       acceptedCount += 1;
     }
     counters.deliveries += acceptedCount;
+    pollIfQueued();
     return acceptedCount;
   }
 

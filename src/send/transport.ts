@@ -77,8 +77,6 @@ export interface EngineConnection {
   send(bytes: Uint8Array, ttlMs?: number, offer?: Offer): number;
   /** Whether the delivery that `send` accepted last waits in the engine. */
   readonly waits: boolean;
-  /** Whether a delivery would go on the wire now, as far as the engine knows, which it may ask. */
-  readonly isIdle: boolean;
   /** Whether the engine itself keeps the connection from going idle. */
   readonly keepsAlive: boolean;
   /** Makes the other side respond, and so keeps the connection from going idle. */

@@ -253,6 +253,36 @@ describe.each(CHOICES)("the $name engine", (choice) => {
     expect(order).toEqual(expected.map((bytes) => bytes.toString("hex")));
   });
 
+  it("ranks a copy among first sends that wait", async () => {
+    const { leaders, engine, submit, outcomes } = await start({
+      leaders: 1,
+      behaviour: { reading: "stalled", streamsMax: 2 },
+    });
+    const [leader] = leaders;
+    for (const id of [1, 2]) submit(newPacket(id).bytes);
+    const waiting = [5_000, 9_000, 7_000, 9_001].map((lamports, index) => {
+      return { ...newPacket(3 + index, lamports), offeredLamports: lamports };
+    });
+    for (const { bytes } of waiting.slice(0, 2)) submit(bytes);
+    const queued: boolean[] = [];
+    const to = {
+      ordinal: 1,
+      wants: () => true,
+      accepted: (_: Target, is: boolean) => queued.push(is),
+    };
+    for (const packet of waiting.slice(2)) expect(engine.resend(packet, to)).toBe(1);
+    expect(queued).toEqual([true, true]);
+    leader?.leader.setBehaviour({ reading: "all" });
+    await until("all of them", () => leader?.received.length === 6);
+    const order = leader?.received.slice(2).map(({ bytes }) => bytes.toString("hex"));
+    const expected = [3, 1, 2, 0].map((index) => Buffer.from(waiting[index]?.bytes ?? []));
+    expect(order).toEqual(expected.map((bytes) => bytes.toString("hex")));
+    await until("both copies sent", () => {
+      engine.flushEvents();
+      return outcomes.filter(({ resend, kind }) => resend === 1 && kind === "sent").length === 2;
+    });
+  });
+
   it("sends a transaction again to the leaders that are asked for, under its round", async () => {
     const { engine, leaders, submit, outcomes, ended } = await start();
     const { bytes } = newPacket(1);

@@ -61,11 +61,14 @@ function anyTransaction(next: (below: number) => number): Uint8Array {
     const data = new Uint8Array(next(next(9) === 0 ? 200 : 40)).map(() => next(256));
     instructions.push({ ...memo(data), accounts });
   }
-  const tables: RawTable[] = Array.from({ length: version === 0 ? next(3) : 0 }, (_, i) => ({
-    key: pairAt(2 + i).publicKey,
-    writable: Array.from({ length: next(4) }, () => next(256)),
-    readonly: Array.from({ length: 1 + next(4) }, () => next(256)),
-  }));
+  const tables: RawTable[] = Array.from({ length: version === 0 ? next(3) : 0 }, (_, i) => {
+    const first = next(256);
+    const lookups = (from: number, count: number): number[] =>
+      Array.from({ length: count }, (_, at) => (first + from + at) % 256);
+    const writable = lookups(0, next(4));
+    const readonly = lookups(writable.length, 1 + next(4));
+    return { key: pairAt(2 + i).publicKey, writable, readonly };
+  });
   const config = {
     ...(next(2) === 0 ? { priorityFeeLamports: next(2 ** 31) } : {}),
     ...(next(2) === 0 ? { computeUnitLimit: next(2 ** 31) } : {}),

@@ -37,6 +37,7 @@ const ORDER = [
   "accounts_too_many",
   "tables_too_many",
   "table_unused",
+  "lookup_duplicate",
   "lookups_too_many",
   "config_mask",
   "config_fee",

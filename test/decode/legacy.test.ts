@@ -13,7 +13,12 @@ const VERSIONS = [-1, 0] as const;
 const key = (seed: number): Uint8Array => newKeypair(1000 + seed).publicKey;
 
 function table(writable: number, readonly: number, seed = 0): RawTable {
-  return { key: key(seed), writable: Array(writable).fill(0), readonly: Array(readonly).fill(1) };
+  const accounts = Array.from({ length: writable + readonly }, (_, account) => account);
+  return {
+    key: key(seed),
+    writable: accounts.slice(0, writable),
+    readonly: accounts.slice(writable),
+  };
 }
 
 describe.each(VERSIONS)("a transaction of version %i", (version) => {
@@ -141,6 +146,17 @@ describe("a version 0 transaction", () => {
     expect(tables(table(1, 1))).toBe("accepted");
     expect(tables(table(0, 0))).toBe("table_unused");
     expect(tables(table(1, 1), table(0, 0, 1))).toBe("table_unused");
+  });
+
+  it("looks up each account of a table once, as leaders load none twice", () => {
+    const tables = (...all: RawTable[]): string => validationWith(0, () => ({ tables: all }));
+    const of = (writable: number[], readonly: number[], seed = 0): RawTable => {
+      return { key: key(seed), writable, readonly };
+    };
+    expect(tables(of([7, 8], [9]), of([8], [7, 9], 1))).toBe("accepted");
+    expect(tables(of([7, 8, 7], []))).toBe("lookup_duplicate");
+    expect(tables(of([], [0, 255, 255]))).toBe("lookup_duplicate");
+    expect(tables(of([7], []), of([3], [4, 3], 1))).toBe("lookup_duplicate");
   });
 
   it("accepts at most 64 accounts including looked-up ones, as many as leaders lock", () => {

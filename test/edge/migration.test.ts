@@ -57,7 +57,7 @@ function slotsUntilLanded({ names, again, before, isWatched }: Migration): numbe
     resend(_: Packet, to: ResendTo) {
       const targets = plan.send.filter((target) => to.wants(target));
       for (const target of targets) {
-        to.accepted(target);
+        to.accepted(target, false);
         deliver(target);
       }
       return targets.length;

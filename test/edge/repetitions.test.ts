@@ -113,7 +113,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
           for (const target of plan.send) {
             if (!to.wants(target)) continue;
             copy(sendOf(packet.bytes, packet.id), target);
-            to.accepted(target);
+            to.accepted(target, false);
             count += 1;
           }
           return count;

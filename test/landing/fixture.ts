@@ -162,8 +162,12 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
   /** Leaders of the plan that accept resends now, in the plan's order. */
   let plan: readonly Target[] = [];
   const dead = new Set<string>();
+  /** Leaders at which resends wait. */
+  const saturated = new Set<string>();
   const resent: {
     readonly id: number;
+    readonly account: string;
+    readonly offeredLamports: number;
     readonly ordinal: number;
     readonly address: string;
     readonly bytes: Uint8Array;
@@ -175,9 +179,11 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
       let taken = 0;
       for (const target of plan) {
         if (dead.has(target.address) || !to.wants(target)) continue;
-        to.accepted(target);
+        to.accepted(target, saturated.has(target.address));
         resent.push({
           id: packet.id,
+          account: packet.account,
+          offeredLamports: packet.offeredLamports,
           ordinal: to.ordinal,
           address: target.address,
           bytes: Uint8Array.from(packet.bytes),
@@ -244,6 +250,7 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     unread,
     gate,
     dead,
+    saturated,
     /** Resends that were offered to leaders, accepted or not. */
     get offers() {
       return offers;

@@ -27,7 +27,10 @@ describe("a new plan", () => {
     fixture.clock.advance(RESEND_PAUSE_MS);
     fixture.plan("b", "c");
     fixture.clock.advance(20);
-    expect(fixture.resent).toEqual([{ id: 1, ordinal: 1, address: "c:8009", bytes: bytesOf(1) }]);
+    const ranked = { account: "a", offeredLamports: 1_000_000 };
+    expect(fixture.resent).toEqual([
+      { id: 1, ...ranked, ordinal: 1, address: "c:8009", bytes: bytesOf(1) },
+    ]);
     expect(fixture.landing.counters).toMatchObject({
       resends: 1,
       resendDeliveries: 1,
@@ -131,6 +134,67 @@ describe("a new plan", () => {
     expect(resendTo(fixture, 2)).toEqual(["c", "d"]);
     expect(resendTo(fixture, 3)).toEqual(["c", "d", "e", "f", "g"]);
     expect(fixture.landing.inFlight).toBe(3);
+  });
+
+  it("counts for the client only where a copy left a leader's queue", () => {
+    const fixture = startedFixture();
+    const end = (name: string, kind: "sent" | "dropped", resend: number): void =>
+      fixture.landing.outcome({ ...outcomeOf(1, name, kind, fixture.clock.nowNs()), resend });
+    const plan = (...leaders: readonly string[]): void => {
+      fixture.clock.advance(500);
+      fixture.plan(...leaders);
+      fixture.clock.advance(20);
+    };
+    fixture.track(1, { maxRetries: 1 });
+    for (const name of ["c", "d", "e", "f"]) fixture.saturated.add(`${name}:8009`);
+    // Both copies of the first resend expire; one of the second leaves before the other is evicted.
+    plan("c", "d");
+    end("c", "dropped", 1);
+    plan("e");
+    expect(resendTo(fixture, 1)).toEqual(["c", "d"]);
+    end("d", "dropped", 1);
+    plan("e", "f");
+    end("e", "sent", 2);
+    end("f", "dropped", 2);
+    end("d", "dropped", 1);
+    plan("g");
+    expect(resendTo(fixture, 1)).toEqual(["c", "d", "e", "f"]);
+  });
+
+  it("counts for the client where it was sent at once to one of its leaders", () => {
+    const fixture = startedFixture();
+    fixture.track(1, { maxRetries: 1 });
+    fixture.saturated.add("c:8009");
+    for (const [leaders, resend] of [
+      [["c", "d"], 1],
+      [["e"], 2],
+    ] as const) {
+      fixture.clock.advance(500);
+      fixture.plan(...leaders);
+      fixture.clock.advance(20);
+      fixture.landing.outcome({ ...outcomeOf(1, "c", "dropped", fixture.clock.nowNs()), resend });
+    }
+    expect(resendTo(fixture, 1)).toEqual(["c", "d"]);
+  });
+
+  it("does not count a repetition's copy that was never sent", () => {
+    const fixture = startedFixture();
+    fixture.track(1, { maxRetries: 1 });
+    fixture.saturated.add("c:8009");
+    fixture.clock.advance(500);
+    fixture.plan("c");
+    fixture.landing.mergeDuplicate(bytesOf(1), 1, 1);
+    fixture.clock.advance(20);
+    fixture.landing.outcome({
+      ...outcomeOf(1, "c", "dropped", fixture.clock.nowNs()),
+      resend: 1,
+    });
+    for (const name of ["d", "e", "f"]) {
+      fixture.clock.advance(500);
+      fixture.plan(name);
+      fixture.clock.advance(20);
+    }
+    expect(resendTo(fixture, 1)).toEqual(["c", "d"]);
   });
 
   it("sends nothing again that is in a block, or that is too old for any leader", async () => {

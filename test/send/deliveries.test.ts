@@ -3,6 +3,7 @@ import { NS_PER_MS } from "../../src/core/clock.ts";
 import { Deliveries } from "../../src/send/deliveries.ts";
 import { LeaderConnection } from "../../src/send/leader-connection.ts";
 import { LeaderStats } from "../../src/send/leader-stats.ts";
+import { RESENDS_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
 import { SATURATED } from "../../src/send/transport.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -23,8 +24,8 @@ function setUp(credit = 0, queuePerLeader = 3) {
     {
       clock,
       counters: newSendCounters(),
-      report: (packetId, _target, kind, reason, _rttUs, _ageMs, _resend, atNs) => {
-        story.push(`${packetId} ${reason ?? kind}`);
+      report: (packetId, _target, kind, reason, _rttUs, _ageMs, resend, atNs) => {
+        story.push(`${packetId} ${reason ?? kind}${resend > 0 ? ` again ${resend}` : ""}`);
         times.push(atNs);
       },
     },
@@ -54,6 +55,10 @@ function setUp(credit = 0, queuePerLeader = 3) {
       const result = deliveries.trySend(connection, packet, TARGET, clock.nowNs());
       if (result === "accepted") deliveries.reportSent(connection, packet, TARGET, clock.nowNs());
       return result;
+    },
+    resend(id: number, offeredLamports: number, account = "lands") {
+      const packet = { ...packetOf(id, Uint8Array.of(id)), offeredLamports, account };
+      return deliveries.resend(connection, packet, TARGET, clock.nowNs(), 2);
     },
     drain: () => deliveries.drain(connection, clock.nowNs()),
   };
@@ -110,6 +115,40 @@ describe("deliveries without credit", () => {
   });
 });
 
+describe("resends without credit", () => {
+  it("leave before first sends of a lower rank, and after those of a higher or the same", () => {
+    const { trySend, resend, engineConnection, drain, story } = setUp(0, 9);
+    for (const lamports of [10, 30, 20]) trySend(lamports);
+    expect([resend(7, 20), resend(8, 1_000, "never"), resend(9, 31)]).toEqual(
+      Array(3).fill("queued"),
+    );
+    engineConnection.credit = 6;
+    drain();
+    const [paysMost, ...rest] = ["9 sent again 2", "2 sent", "3 sent"];
+    expect(story).toEqual([paysMost, ...rest, "7 sent again 2", "8 sent again 2", "1 sent"]);
+  });
+
+  it("displace from a full queue only what has a lower rank", () => {
+    const { trySend, resend, story } = setUp(0, 1);
+    trySend(20);
+    expect([resend(7, 20), resend(7, 21)]).toEqual(["refused", "queued"]);
+    expect(story).toEqual(["1 leader_saturated"]);
+    expect(trySend(22)).toBe("accepted");
+    expect(story).toEqual(["1 leader_saturated", "7 leader_saturated again 2"]);
+  });
+
+  it("wait no longer than first sends, and make room for others when they have ended", () => {
+    const { resend, clock, drain, story } = setUp(0, 99);
+    for (let count = 0; count < RESENDS_IN_FLIGHT_MAX; count += 1)
+      expect(resend(7, 5)).toBe("queued");
+    expect(resend(8, 6)).toBe("refused");
+    clock.advance(800);
+    drain();
+    expect(story).toHaveLength(RESENDS_IN_FLIGHT_MAX);
+    expect(resend(8, 6)).toBe("queued");
+  });
+});
+
 describe("deliveries of an engine with a queue of its own", () => {
   it("are passed on with what ranks them, however many wait", () => {
     const { trySend, engineConnection, deliveries, story } = setUp(9, 3);
@@ -136,15 +175,21 @@ describe("deliveries of an engine with a queue of its own", () => {
     expect([story, deliveries.queued]).toEqual([["1 leader_saturated"], 0]);
   });
 
-  it("of a resend go only while nothing waits, and after everything else", () => {
-    const { connection, engineConnection, deliveries, clock, trySend } = setUp(9);
-    const resend = (): boolean =>
-      deliveries.trySendIdle(connection, packetOf(7, Uint8Array.of(7)), TARGET, clock.nowNs(), 1);
-    expect(resend()).toBe(true);
-    expect(engineConnection.offers[0]?.offeredLamports).toBe(Number.NEGATIVE_INFINITY);
+  it("of a resend are passed on with its rank", () => {
+    const { engineConnection, resend, story } = setUp(9);
     engineConnection.delay(1);
-    trySend(1);
-    expect([resend(), engineConnection.sent.length]).toEqual([false, 2]);
+    expect([resend(7, 5, "never"), resend(8, 6)]).toEqual(["sent", "queued"]);
+    expect(engineConnection.offers).toMatchObject([
+      { account: "never", offeredLamports: 5 },
+      { account: "lands", offeredLamports: 6 },
+    ]);
+    expect(story).toEqual(["7 sent again 2"]);
+  });
+
+  it("of a resend are refused when it takes none, and nothing is reported", () => {
+    const { engineConnection, resend, stats, story } = setUp(9);
+    engineConnection.result = SATURATED;
+    expect([resend(7, 5), stats.saturated, story]).toEqual(["refused", 0, []]);
   });
 });
 

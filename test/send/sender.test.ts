@@ -372,22 +372,36 @@ describe("resend", () => {
     });
   });
 
-  it("neither queues nor reports a delivery where there is no credit", async () => {
-    const fixture = await startFixture(planOf([A]));
+  it("waits for credit, and ends as a first send does where none comes", async () => {
+    const fixture = await startFixture(planOf([A, B]));
     fixture.transport.to(A).admit(0);
-    expect(fixture.sender.resend(packet, anyone)).toBe(0);
+    fixture.transport.to(B).admit();
+    const queued: boolean[] = [];
+    const to = {
+      ...anyone,
+      accepted: (_: unknown, isQueued: boolean) => void queued.push(isQueued),
+    };
+    expect(fixture.sender.resend(packet, to)).toBe(2);
+    expect(queued).toEqual([true, false]);
+    fixture.clock.advance(900);
+    expect(fixture.outcomes.map(({ kind, reason }) => reason ?? kind)).toEqual([
+      "sent",
+      "leader_saturated",
+    ]);
     fixture.transport.to(A).grant(10);
     expect(fixture.transport.to(A).sent).toEqual([]);
-    expect(fixture.outcomes).toEqual([]);
   });
 
-  it("does not overtake queued first sends", async () => {
+  it("overtakes what pays less, and waits behind what pays the same", async () => {
     const fixture = await startFixture(planOf([A]));
     fixture.transport.to(A).admit(0);
     fixture.send();
-    expect(fixture.sender.resend(packet, anyone)).toBe(0);
+    fixture.sender.resend(packet, anyone);
+    fixture.sender.resend({ ...packet, id: 78, offeredLamports: 1 }, anyone);
     fixture.transport.to(A).grant(1);
-    expect(fixture.story(1)).toEqual(["sent"]);
+    expect(fixture.outcomes.map(({ packetId }) => packetId)).toEqual([78]);
+    fixture.transport.to(A).grant(1);
+    expect(fixture.outcomes.map(({ packetId }) => packetId)).toEqual([78, 1]);
   });
 
   it("leaves part of a connection's grant to first sends", async () => {

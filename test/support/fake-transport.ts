@@ -92,10 +92,6 @@ export class FakeConnection implements EngineConnection {
   /** What the next sends return instead; null: nothing. */
   result: number | null = null;
 
-  get isIdle(): boolean {
-    return this.credit > 0 && this.#queued.size === 0;
-  }
-
   ping(): void {
     this.pings += 1;
   }

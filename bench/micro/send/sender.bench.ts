@@ -40,7 +40,6 @@ function nullTransport(): Transport {
     streamsLeft: 128,
     datagramsReceived: -1,
     keepsAlive: false,
-    isIdle: true,
     waits: false,
     send,
     ping() {},

@@ -22,7 +22,7 @@ errors! {
     signatures_none signatures_too_many signature_count payer_readonly
     keys_none keys_too_many keys_too_few key_duplicate
     instructions_too_many program_is_payer program_index account_index accounts_too_many
-    tables_too_many table_unused lookups_too_many
+    tables_too_many table_unused lookup_duplicate lookups_too_many
     config_mask config_fee heap_size
     compute_budget_malformed compute_budget_duplicate loaded_accounts_size
     tip_absent tip_too_low tip_account_readonly tip_source_unfit tip_in_table

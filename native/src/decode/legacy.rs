@@ -118,10 +118,11 @@ fn parse_tables(state: &mut ParseState<'_>, start: usize) -> Result<usize, Rejec
     }
     let mut at = start + 1;
     for index in 0..count {
-        let (writable, writable_offset) = length(state, at + 32)?;
-        let (readonly, readonly_offset) = length(state, writable_offset + writable)?;
-        at = readonly_offset + readonly;
-        state.reaches(at)?;
+        let mut looked_up = [false; 256];
+        let (writable, start) = length(state, at + 32)?;
+        at = note_lookups(state, index, start, writable, &mut looked_up)?;
+        let (readonly, start) = length(state, at)?;
+        at = note_lookups(state, index, start, readonly, &mut looked_up)?;
         if writable + readonly == 0 {
             return reject(DecodeError::table_unused, index, 1);
         }
@@ -131,6 +132,26 @@ fn parse_tables(state: &mut ParseState<'_>, start: usize) -> Result<usize, Rejec
         return reject(DecodeError::lookups_too_many, state.account_count, ACCOUNT_LOCKS_MAX);
     }
     Ok(at)
+}
+
+/// Notes the accounts that a table looks up, `count` bytes from `start` on, and returns where they
+/// end. Leaders drop what loads an account twice. Agave `accounts-db/src/account_locks.rs`,
+/// 2026-11.
+fn note_lookups(
+    state: &ParseState<'_>,
+    table: usize,
+    start: usize,
+    count: usize,
+    looked_up: &mut [bool; 256],
+) -> Result<usize, Rejected> {
+    state.reaches(start + count)?;
+    for at in start..start + count {
+        let account = state.byte(at);
+        if looked_up.get_mut(account).is_some_and(|seen| std::mem::replace(seen, true)) {
+            return reject(DecodeError::lookup_duplicate, table, account);
+        }
+    }
+    Ok(start + count)
 }
 
 /// The compact-u16 at `at`, in at most two bytes, and where it ends.

@@ -84,7 +84,7 @@ const UNDECODABLE: DecodeRow =
     DecodeRow { name: "", reason: Reason::Undecodable, message: "", message_of_zero: None };
 
 /// By the number of a `DecodeError`.
-pub const DECODE_ROWS: [DecodeRow; 46] = [
+pub const DECODE_ROWS: [DecodeRow; 47] = [
     DecodeRow { name: "empty", message: "transaction could not be decoded: the body is empty, one serialized transaction is needed", ..UNDECODABLE },
     DecodeRow { name: "text_json", message: "transaction could not be decoded: JSON text was found, the raw bytes of one serialized, signed transaction are needed (JSON-RPC goes to /api/v1/sendTransaction)", ..UNDECODABLE },
     DecodeRow { name: "text_base64", message: "transaction could not be decoded: base64 text was found, the raw bytes of one serialized, signed transaction are needed: decode it first, or send it padded as text/plain", ..UNDECODABLE },
@@ -113,6 +113,7 @@ pub const DECODE_ROWS: [DecodeRow; 46] = [
     DecodeRow { name: "accounts_too_many", message: "transaction could not be decoded: an instruction names {0} accounts, at most {1} are allowed", ..UNDECODABLE },
     DecodeRow { name: "tables_too_many", message: "transaction could not be decoded: it names {0} address lookup tables, at most {1} fit", ..UNDECODABLE },
     DecodeRow { name: "table_unused", message: "transaction could not be decoded: address lookup table {0} looks up no account, at least one is needed", ..UNDECODABLE },
+    DecodeRow { name: "lookup_duplicate", message: "transaction could not be decoded: address lookup table {0} looks up account {1} twice, each may stand once", ..UNDECODABLE },
     DecodeRow { name: "lookups_too_many", message: "transaction could not be decoded: it has {0} accounts including looked-up ones, leaders lock at most {1}", ..UNDECODABLE },
     DecodeRow { name: "config_mask", message: "transaction could not be decoded: its configuration mask is {3}, only the bits of {4} are known", ..UNDECODABLE },
     DecodeRow { name: "config_fee", message: "transaction could not be decoded: its configuration mask is {3}: bits 0 and 1 go together for the priority fee", ..UNDECODABLE },

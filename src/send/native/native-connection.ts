@@ -52,7 +52,6 @@ const ADMITTED = 3;
 /** Written by `peerStats`; used by one thread only, and not across calls. */
 const STATS = new Float64Array(PEER_STATS.length);
 const STAT_STATE = PEER_STATS.indexOf("state");
-const STAT_QUEUED = PEER_STATS.indexOf("queued");
 const STAT_RECEIVED = PEER_STATS.indexOf("received");
 const STAT_STREAMS_LEFT = PEER_STATS.indexOf("streamsLeft");
 
@@ -116,10 +115,6 @@ export class NativeConnection implements EngineConnection {
   /** The engine may have ended the connection already, which an event will say. */
   #isOpen(): boolean {
     return this.#stat(STAT_STATE) === ADMITTED;
-  }
-
-  get isIdle(): boolean {
-    return this.streamsLeft > 0 && STATS[STAT_QUEUED] === 0;
   }
 
   get streamsLeft(): number {

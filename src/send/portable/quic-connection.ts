@@ -124,11 +124,6 @@ export class QuicConnection implements EngineConnection {
     this.#flush();
   }
 
-  /** Whether it goes on the wire shows only when it is sent. */
-  get isIdle(): boolean {
-    return true;
-  }
-
   send(bytes: Uint8Array): number {
     if (this.#over || this.#isClosing || !this.established) return CLOSED;
     const size = bytes.length;

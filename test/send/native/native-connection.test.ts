@@ -103,21 +103,6 @@ describe("a leader without credit, with the native engine", () => {
     for (let count = 0; count < 500; count += 1) expect(connection.send(BYTES)).toBeGreaterThan(0);
     expect(native.sent).toHaveLength(500);
   });
-
-  it("is idle while nothing is queued and the leader grants a stream", async () => {
-    const { native, connection } = await admitted();
-    const idle = [
-      [0, 5],
-      [1, 5],
-      [0, 0],
-    ].map(([queued, streamsLeft]) => {
-      Object.assign(native, { queued, streamsLeft });
-      return connection.isIdle;
-    });
-    expect(idle).toEqual([true, false, false]);
-    native.isGone = true;
-    expect(connection.isIdle).toBe(false);
-  });
 });
 
 describe("what became of a delivery of the native engine", () => {
