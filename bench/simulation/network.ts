@@ -92,7 +92,6 @@ class SimulatedConnection implements EngineConnection {
   readonly retried = false;
   streamsLeft = 0;
   readonly keepsAlive = false;
-  readonly isIdle = true;
   datagramsReceived = 0;
   readonly #endpoint: LeaderEndpoint;
   readonly #events: ConnectionEvents;

@@ -350,6 +350,7 @@ function sendSources({ engine, receipts }: MetricDeps) {
       });
     },
     touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", engine.counters.reasons),
+    touchdown_resends_refused_total: () => engine.counters.resendsRefused,
     touchdown_deliveries_unreported_total: () => engine.counters.deliveriesUnreported,
     touchdown_leader_connections: () => {
       const states = { idle: 0, connecting: 0, waiting: 0, live: 0 };

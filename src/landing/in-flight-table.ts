@@ -64,8 +64,10 @@ export class InFlightTable {
   readonly retriesLeft: Int32Array;
   /** Number of resends. */
   readonly resends: Uint32Array;
-  /** Of the newest resend, deliveries without an end; 0 where it counts for the client anyway. */
-  readonly resendWaits: Uint8Array;
+  /** The resend of which a copy left last. */
+  readonly countedResend: Uint32Array;
+  /** Copies of resends that wait for their leaders. */
+  readonly copiesWaiting: Uint16Array;
   /** Number of lookups of its blockhash. */
   readonly lookups: Uint8Array;
   readonly flags: Uint8Array;
@@ -126,7 +128,8 @@ export class InFlightTable {
     this.plans = new Array<string>(capacity).fill("");
     this.retriesLeft = new Int32Array(capacity);
     this.resends = new Uint32Array(capacity);
-    this.resendWaits = new Uint8Array(capacity);
+    this.countedResend = new Uint32Array(capacity);
+    this.copiesWaiting = new Uint16Array(capacity);
     this.lookups = new Uint8Array(capacity);
     this.flags = new Uint8Array(capacity);
     this.#signatures = Buffer.alloc(capacity * SIGNATURE_BYTES);
@@ -179,7 +182,8 @@ export class InFlightTable {
     this.offeredLamports[row] = packet.offeredLamports;
     this.lookups[row] = 0;
     this.resends[row] = 0;
-    this.resendWaits[row] = 0;
+    this.countedResend[row] = 0;
+    this.copiesWaiting[row] = 0;
     this.lastValidHeight[row] = UNKNOWN;
     this.expiredSlot[row] = UNKNOWN;
     this.unknownSlot[row] = UNKNOWN;
@@ -242,21 +246,11 @@ export class InFlightTable {
   /** Raises the remaining resends to those that a repeated submission allows. */
   raiseRetries(row: number, maxRetries: number | null): void {
     this.retriesLeft[row] = Math.max(this.retriesLeft[row] ?? 0, retriesOf(maxRetries));
-    this.resendWaits[row] = 0;
   }
 
-  /** A resend counts as one of the client's; `waiting`: its deliveries, if all of them wait. */
-  countResend(row: number, waiting: number): void {
-    this.retriesLeft[row] = (this.retriesLeft[row] ?? 0) - 1;
-    this.resendWaits[row] = waiting;
-  }
-
-  /** A delivery of the nth resend was never sent; if all of them end so, it does not count. */
-  resendUnsent(row: number, resend: number): void {
-    const waiting = this.resendWaits[row] ?? 0;
-    if (waiting === 0 || resend !== this.resends[row]) return;
-    this.resendWaits[row] = waiting - 1;
-    if (waiting === 1) this.retriesLeft[row] = (this.retriesLeft[row] ?? 0) + 1;
+  /** A copy that waited for its leader is on the wire, or was never sent. */
+  copyDone(row: number): void {
+    this.copiesWaiting[row] = Math.max(0, (this.copiesWaiting[row] ?? 0) - 1);
   }
 
   is(row: number, flag: number): boolean {

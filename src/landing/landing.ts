@@ -340,7 +340,8 @@ export class Landing {
       return false;
     }
     const isSilent = !table.is(row, SENT) && !table.is(row, PROCESSED);
-    if (isSilent && ageNs >= this.#neverSentNs && (table.retriesLeft[row] ?? 0) <= 0) {
+    const mayBeSent = (table.retriesLeft[row] ?? 0) > 0 || (table.copiesWaiting[row] ?? 0) > 0;
+    if (isSilent && ageNs >= this.#neverSentNs && !mayBeSent) {
       this.#drop(row, "never_sent");
       return false;
     }

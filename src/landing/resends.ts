@@ -5,7 +5,10 @@
  * accounts' landed shares as of now, older first among equals, and then sent. Both happen in
  * slices, so that a first send never waits long. A round ends with the next plan; unsent entries
  * are counted as shed and are due again. So the limit on resends per second excludes those of the
- * least rank. A resend that no leader's queue let go counts as none of the client's `maxRetries`.
+ * least rank.
+ *
+ * A copy may wait for its leader. Until it has left, or will not, the transaction is not due again.
+ * A resend counts, also against the client's `maxRetries`, when its first copy leaves.
  *
  *   plan ─▶ round: [ buckets 80, 80, 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
  *
@@ -78,8 +81,8 @@ export class Resends {
   /** The row that `#to` sends. */
   #row = NONE;
   #nowNs = 0;
-  /** Deliveries of the current resend that wait at their leaders. */
-  #waiting = 0;
+  /** A copy of the current resend is on the wire. */
+  #hasLeft = false;
   /** Whether the gate lets that row pass; null before it was asked. */
   #mayPass: boolean | null = null;
   readonly #to: ResendTo & { ordinal: number };
@@ -98,7 +101,9 @@ export class Resends {
         return recipients.allows(this.#row, identityTag, addressTag, this.#nowNs) && this.#pass();
       },
       accepted: (target, isQueued) => {
-        if (isQueued) this.#waiting += 1;
+        const { copiesWaiting } = deps.table;
+        if (isQueued) copiesWaiting[this.#row] = (copiesWaiting[this.#row] ?? 0) + 1;
+        else this.#hasLeft = true;
         this.#mark(this.#row, target, this.#nowNs);
       },
     };
@@ -173,6 +178,7 @@ export class Resends {
     const { table } = this.#deps;
     const { atNs } = outcome;
     this.#mark(row, outcome, atNs);
+    if (outcome.resend > 0 && row !== this.#row) this.#leftLate(row, outcome.resend);
     if (atNs - (table.entryNs[row] ?? 0) > SENT_LATE_MS * NS_PER_MS) this.#renew(row, atNs);
   }
 
@@ -180,7 +186,26 @@ export class Resends {
   unsent(row: number, outcome: Outcome): void {
     const { identityTag, addressTag } = this.#tagged(outcome);
     this.#deps.recipients.remove(row, identityTag, addressTag);
-    this.#deps.table.resendUnsent(row, outcome.resend);
+    if (outcome.resend > 0) this.#deps.table.copyDone(row);
+  }
+
+  /** A copy that waited left: its resend counts now, unless another copy of it left before. */
+  #leftLate(row: number, resend: number): void {
+    const { table } = this.#deps;
+    table.copyDone(row);
+    if (resend === table.countedResend[row]) return;
+    this.#count(row, resend);
+    this.#useRetry(row);
+  }
+
+  #count(row: number, resend: number): void {
+    this.#deps.table.countedResend[row] = resend;
+    this.#deps.counters.resends += 1;
+  }
+
+  #useRetry(row: number): void {
+    const { retriesLeft } = this.#deps.table;
+    retriesLeft[row] = (retriesLeft[row] ?? 0) - 1;
   }
 
   #mark(row: number, leader: Leader, atNs: number): void {
@@ -194,7 +219,7 @@ export class Resends {
     if (!this.#running || table.is(row, PROCESSED) || expiry.isTooOld(row)) return 0;
     this.#nowNs = clock.nowNs();
     this.#row = row;
-    this.#waiting = 0;
+    this.#hasLeft = false;
     this.#mayPass = null;
     this.#to.ordinal = (table.resends[row] ?? 0) + 1;
     const packet = createPacket(
@@ -210,7 +235,7 @@ export class Resends {
     if (deliveries === 0) return 0;
     table.lastSentNs[row] = this.#nowNs;
     table.resends[row] = this.#to.ordinal;
-    counters.resends += 1;
+    if (this.#hasLeft) this.#count(row, this.#to.ordinal);
     counters.resendDeliveries += deliveries;
     return deliveries;
   }
@@ -249,13 +274,12 @@ export class Resends {
       const place = this.#due.pop();
       const row = this.#due.row(place);
       if (!table.holds(row, this.#due.packetId(place))) continue;
-      const deliveries = this.resend(row);
-      if (deliveries === 0) {
+      if (this.resend(row) === 0) {
         unaccepted += 1;
         continue;
       }
       this.#budget -= 1;
-      table.countResend(row, this.#waiting === deliveries ? deliveries : 0);
+      if (this.#hasLeft) this.#useRetry(row);
     }
   }
 
@@ -309,6 +333,7 @@ export class Resends {
   #isDue(row: number, nowNs: number): boolean {
     const { table, expiry } = this.#deps;
     if ((table.retriesLeft[row] ?? 0) <= 0 || table.is(row, PROCESSED)) return false;
+    if ((table.copiesWaiting[row] ?? 0) > 0) return false;
     const sentNs = table.lastSentNs[row] ?? 0;
     const isPaused = nowNs - sentNs < RESEND_PAUSE_MS * NS_PER_MS;
     if (isPaused && sentNs >= this.#urgentNs) return false;

@@ -221,6 +221,8 @@ export class Receipts implements ReceiptReader {
       }
       this.#addDelivery(row, outcome, SENT);
     } else if (outcome.kind === "dropped") {
+      // A copy that never left would take the place of those that did.
+      if (outcome.resend > 0) return;
       this.#addDelivery(row, outcome, DROPPED);
     } else {
       this.#endDelivery(row, outcome);

@@ -85,8 +85,8 @@ export class Deliveries {
   /** The delivery that `trySend` sent, until it is reported, and when it was put on the wire. */
   #unreported = NONE;
   #sentNs = 0;
-  /** Resends that have no final state yet. */
-  #resends = 0;
+  /** Resends that are on the wire, without a result. */
+  #resendsOnWire = 0;
   /** Connections were closed because this edge stops. */
   #isCut = false;
   // Created once, so that reporting allocates no closure.
@@ -159,8 +159,8 @@ export class Deliveries {
   }
 
   /**
-   * Sends the nth resend of a packet, or queues it, by the same rank as a first send. At most
-   * `RESENDS_IN_FLIGHT_MAX` of them have no final state yet.
+   * Sends the nth resend of a packet, or queues it, by the same rank as a first send. While
+   * `RESENDS_IN_FLIGHT_MAX` of them are on the wire, a further one is refused.
    */
   resend(
     connection: LeaderConnection,
@@ -170,21 +170,22 @@ export class Deliveries {
     resend: number,
   ): ResendResult {
     const { bytes, id } = packet;
-    if (bytes.length > this.bytesMax || this.#resends >= RESENDS_IN_FLIGHT_MAX) return "refused";
+    if (bytes.length > this.bytesMax) return "refused";
+    if (this.#resendsOnWire >= RESENDS_IN_FLIGHT_MAX) {
+      this.#deps.counters.resendsRefused += 1;
+      return "refused";
+    }
     if (this.#queue.size === 0 && this.#mayOpen(connection)) {
       const number = connection.send(bytes, nowNs, undefined, packet);
       if (number >= 0) {
         const sentNs = this.#sentNsNow(connection);
-        this.#resends += 1;
         this.#enter(connection, id, target, number, sentNs, nowNs, resend);
         return sentNs === 0 ? "queued" : "sent";
       }
       if (number !== BLOCKED) return "refused";
     }
     this.#recordBlocked(connection, nowNs);
-    if (!this.keep(packet, target, nowNs, "leader_saturated", resend)) return "refused";
-    this.#resends += 1;
-    return "queued";
+    return this.keep(packet, target, nowNs, "leader_saturated", resend) ? "queued" : "refused";
   }
 
   /**
@@ -235,6 +236,7 @@ export class Deliveries {
     if (delivery.sentNs === 0 && result < DROPPED) {
       const { packetId, target, ageMs, resend } = delivery;
       this.stats.sent += 1;
+      if (resend > 0) this.#resendsOnWire += 1;
       // Before the report, because what that calls might end the delivery.
       connection.deliveries.putOnWire(delivery, atNs, this.#untracked);
       this.#deps.report(packetId, target, "sent", null, rttOf(connection), ageMs, resend, atNs);
@@ -353,6 +355,7 @@ export class Deliveries {
     connection.deliveries.add(number, packetId, target, sentNs, ageMs, resend, this.#untracked);
     if (sentNs === 0) return;
     this.stats.sent += 1;
+    if (resend > 0) this.#resendsOnWire += 1;
     const rttUs = rttOf(connection);
     this.#deps.report(packetId, target, "sent", null, rttUs, ageMs, resend, sentNs);
   }
@@ -364,7 +367,7 @@ export class Deliveries {
     resultNs: number,
   ): void {
     const { report } = this.#deps;
-    if (resend > 0) this.#resends -= 1;
+    if (resend > 0 && result < DROPPED) this.#resendsOnWire -= 1;
     // The engine's I/O thread may process the result before this thread reports the send.
     const atNs = Math.max(sentNs, resultNs);
     if (result === ACKED) {
@@ -397,7 +400,7 @@ export class Deliveries {
     ageMs: number,
     resend: number,
   ): void {
-    if (resend > 0) this.#resends -= 1;
+    if (resend > 0 && kind === "failed") this.#resendsOnWire -= 1;
     this.#deps.report(packetId, target, kind, reason, 0, ageMs, resend);
   }
 }

@@ -14,8 +14,8 @@ export const LEADERS_REMEMBERED_MAX = 1024;
 /** Deliveries of one connection that await acknowledgement. */
 export const DELIVERIES_IN_FLIGHT_MAX = 1024;
 /**
- * Resends of one leader that wait or are in flight: half of what Agave grants an unstaked
- * connection (`swqos.rs`, 4.3, 2026-11), so that credit is left for first sends.
+ * Resends of one leader on the wire: half of what Agave grants an unstaked connection (`swqos.rs`,
+ * 4.3, 2026-11), so that a round of them leaves credit for what is sent next.
  */
 export const RESENDS_IN_FLIGHT_MAX = 64;
 /** Bytes that may be queued in one UDP socket before datagrams are dropped. */

@@ -19,6 +19,8 @@ export function newSendCounters() {
     /** Queued here, and evicted from or refused by a full queue; the engine counts its own. */
     deliveriesQueued: 0,
     deliveriesEvicted: 0,
+    /** Resends refused while others of the same leader were on the wire. */
+    resendsRefused: 0,
     deliveriesSent: 0,
     deliveriesAcked: 0,
     deliveriesFailed: 0,

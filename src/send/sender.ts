@@ -311,7 +311,6 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       acceptedCount += 1;
     }
     counters.deliveries += acceptedCount;
-    pollIfQueued();
     return acceptedCount;
   }
 

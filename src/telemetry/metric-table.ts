@@ -272,6 +272,11 @@ export const METRICS = [
     "Times a subscription or poll of the cluster failed or was lost; it is retried.",
   ),
   // Send
+  counter(
+    "touchdown_resends_refused_total",
+    [],
+    "Resends that a leader did not get while 64 others to it were not acknowledged.",
+  ),
   counter("touchdown_deliveries_sent_total", [], "Deliveries that were sent to leaders."),
   counter(
     "touchdown_deliveries_queued_total",
@@ -427,8 +432,8 @@ export const METRICS = [
   counter(
     "touchdown_resends_total",
     ["result"],
-    "Resends of transactions, by sent, shed in favour of those that rank higher, or superseded " +
-      "by an ingress thread that has just sent the transaction.",
+    "Resends of transactions, by sent (a copy left), shed in favour of those that rank higher, " +
+      "or superseded by an ingress thread that has just sent the transaction.",
   ),
   counter(
     "touchdown_status_requests_total",

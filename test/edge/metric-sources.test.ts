@@ -233,6 +233,7 @@ const DEPS: MetricDeps = {
       deliveriesFailed: 143,
       deliveriesDropped: 144,
       deliveriesUnreported: 152,
+      resendsRefused: 153,
       deliveriesQueued: 150,
       deliveriesEvicted: 151,
       connectionsOverLimit: 1_400,

@@ -116,32 +116,17 @@ describe("the table of transactions in flight", () => {
     expect(table.retriesLeft[row]).toBeGreaterThan(1e9);
   });
 
-  it("does not count a resend of which no delivery was sent", () => {
+  it("counts the copies that wait, of each transaction alone", () => {
     const table = new InFlightTable(1, 8192);
-    const resend = (row: number, waiting: number): void => {
-      table.resends[row] = (table.resends[row] ?? 0) + 1;
-      table.countResend(row, waiting);
-    };
-    const row = open(table, { ...newPacket(1), maxRetries: 2 });
-    resend(row, 2);
-    table.resendUnsent(row, 1);
-    expect(table.retriesLeft[row]).toBe(1);
-    table.resendUnsent(row, 1);
-    table.resendUnsent(row, 1);
-    expect(table.retriesLeft[row]).toBe(2);
-    resend(row, 0);
-    table.resendUnsent(row, 2);
-    expect(table.retriesLeft[row]).toBe(1);
-    // A limit that is raised meanwhile is what is left from now on.
-    resend(row, 1);
-    table.raiseRetries(row, 1);
-    table.resendUnsent(row, 3);
-    expect(table.retriesLeft[row]).toBe(1);
-    // A first send of another transaction in the same row.
-    resend(row, 1);
+    const row = open(table, newPacket(1));
+    table.copiesWaiting[row] = 2;
+    table.countedResend[row] = 7;
+    table.copyDone(row);
+    expect(table.copiesWaiting[row]).toBe(1);
     table.close(row);
-    expect(open(table, { ...newPacket(2), maxRetries: 1 })).toBe(row);
-    table.resendUnsent(row, 0);
-    expect(table.retriesLeft[row]).toBe(1);
+    expect(open(table, newPacket(2))).toBe(row);
+    expect([table.copiesWaiting[row], table.countedResend[row]]).toEqual([0, 0]);
+    table.copyDone(row);
+    expect(table.copiesWaiting[row]).toBe(0);
   });
 });

@@ -192,6 +192,14 @@ describe("a receipt", () => {
     expect(find(1)?.state).toBe("failed");
   });
 
+  it("has no copy of a resend that was never sent", () => {
+    const { submit, outcome, find } = setup();
+    const id = submit(1);
+    outcome(id, "sent");
+    outcome(id, "dropped", { identity: "LeaderB", resend: 1, reason: "leader_saturated" });
+    expect(find(1)?.leaders.map(({ identity }) => identity)).toEqual(["LeaderA"]);
+  });
+
   it("distinguishes two deliveries to one leader, whichever ends first", () => {
     const { startNs, submit, outcome, find } = setup();
     const id = submit(1);

@@ -3,7 +3,6 @@ import { NS_PER_MS } from "../../src/core/clock.ts";
 import { Deliveries } from "../../src/send/deliveries.ts";
 import { LeaderConnection } from "../../src/send/leader-connection.ts";
 import { LeaderStats } from "../../src/send/leader-stats.ts";
-import { RESENDS_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
 import { SATURATED } from "../../src/send/transport.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -137,15 +136,24 @@ describe("resends without credit", () => {
     expect(story).toEqual(["1 leader_saturated", "7 leader_saturated again 2"]);
   });
 
-  it("wait no longer than first sends, and make room for others when they have ended", () => {
+  it("wait no longer than first sends, by their rank however many there are", () => {
     const { resend, clock, drain, story } = setUp(0, 99);
-    for (let count = 0; count < RESENDS_IN_FLIGHT_MAX; count += 1)
-      expect(resend(7, 5)).toBe("queued");
-    expect(resend(8, 6)).toBe("refused");
+    for (let count = 0; count < 99; count += 1) expect(resend(7, 5)).toBe("queued");
+    expect([resend(8, 5), resend(9, 6)]).toEqual(["refused", "queued"]);
     clock.advance(800);
     drain();
-    expect(story).toHaveLength(RESENDS_IN_FLIGHT_MAX);
-    expect(resend(8, 6)).toBe("queued");
+    expect(story).toHaveLength(100);
+    expect(story.at(-1)).toContain("leader_saturated again 2");
+  });
+
+  it("are evidence that the leader is slow, as first sends are", () => {
+    const { resend, deliveries } = setUp(0, 9);
+    let blocked = 0;
+    deliveries.window.recordBlocked = () => {
+      blocked += 1;
+    };
+    resend(7, 5);
+    expect(blocked).toBe(1);
   });
 });
 
