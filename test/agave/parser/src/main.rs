@@ -43,6 +43,13 @@ fn fee(bytes: &[u8], features: &FeatureSet) -> std::result::Result<u64, String> 
     if keys.iter().enumerate().any(|(i, key)| keys.iter().take(i).any(|other| other == key)) {
         return Err("AccountLoadedTwice".into());
     }
+    for lookup in view.address_table_lookup_iter() {
+        let mut indexes = [lookup.writable_indexes, lookup.readonly_indexes].concat();
+        indexes.sort_unstable();
+        if indexes.windows(2).any(|pair| pair.first() == pair.last()) {
+            return Err("AccountLoadedTwice".into());
+        }
+    }
     if usize::from(view.total_num_accounts()) > ACCOUNT_LOCKS_MAX {
         return Err("TooManyAccountLocks".into());
     }
