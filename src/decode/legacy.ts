@@ -143,12 +143,12 @@ function parseTables(state: ParseState, start: number): number {
     const writable = lengthAt(state, at + 32);
     if (writable === -1) return -1;
     at += 32 + lengthSize(writable);
-    if (!notesLookups(state, i, at, writable)) return -1;
+    if (!noteLookups(state, i, at, writable)) return -1;
     at += writable;
     const readonly = lengthAt(state, at);
     if (readonly === -1) return -1;
     at += lengthSize(readonly);
-    if (!notesLookups(state, i, at, readonly)) return -1;
+    if (!noteLookups(state, i, at, readonly)) return -1;
     at += readonly;
     if (writable + readonly === 0) {
       fail(state, DECODE_ERROR.table_unused, i, 1);
@@ -167,7 +167,7 @@ function parseTables(state: ParseState, start: number): number {
  * Notes the accounts that a table looks up, `count` bytes from `start` on. Leaders drop what loads
  * an account twice. Agave `accounts-db/src/account_locks.rs`, 2026-11.
  */
-function notesLookups(state: ParseState, table: number, start: number, count: number): boolean {
+function noteLookups(state: ParseState, table: number, start: number, count: number): boolean {
   if (!reaches(state, start + count)) return false;
   for (let at = start; at < start + count; at += 1) {
     const account = byteAt(state.bytes, at);

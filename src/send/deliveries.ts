@@ -82,7 +82,7 @@ export class Deliveries {
   readonly #deps: DeliveriesDeps;
   readonly #ttlNs: number;
   readonly #queue: PriorityQueue;
-  /** The delivery that `trySend` sent, until it is reported, and when it was put on the wire. */
+  /** The delivery that was sent last, until it is reported; when it was sent, 0: it waits. */
   #unreported = NONE;
   #sentNs = 0;
   /** Resends that are on the wire, without a result. */
@@ -128,34 +128,24 @@ export class Deliveries {
     target: Target,
     nowNs: number,
   ): TrySendResult {
-    if (packet.bytes.length > this.bytesMax) return "stream_too_large";
-    if (this.#queue.size === 0 && this.#mayOpen(connection)) {
-      const number = connection.send(packet.bytes, nowNs, undefined, packet);
-      if (number >= 0) {
-        this.#unreported = number;
-        this.#sentNs = this.#sentNsNow(connection);
-        return "accepted";
-      }
-      if (number === SATURATED) {
-        this.stats.saturated += 1;
-        return "leader_saturated";
-      }
-      if (number === CLOSED) return "not_connected";
-      if (number === TOO_LARGE) return "stream_too_large";
-    }
-    this.#recordBlocked(connection, nowNs);
-    if (this.keep(packet, target, nowNs, "leader_saturated")) return "accepted";
-    this.stats.saturated += 1;
-    return "leader_saturated";
+    const result = this.#offer(connection, packet, target, nowNs, 0);
+    if (result === "leader_saturated") this.stats.saturated += 1;
+    return result;
   }
 
   /** Reports the delivery that `trySend` accepted at `nowNs`, now that the packet is known. */
-  reportSent(connection: LeaderConnection, packet: Packet, target: Target, nowNs: number): void {
+  reportSent(
+    connection: LeaderConnection,
+    packet: Packet,
+    target: Target,
+    nowNs: number,
+    resend = 0,
+  ): void {
     const number = this.#unreported;
     // It waits here.
     if (number === NONE) return;
     this.#unreported = NONE;
-    this.#enter(connection, packet.id, target, number, this.#sentNs, nowNs, 0);
+    this.#enter(connection, packet.id, target, number, this.#sentNs, nowNs, resend);
   }
 
   /**
@@ -169,23 +159,13 @@ export class Deliveries {
     nowNs: number,
     resend: number,
   ): ResendResult {
-    const { bytes, id } = packet;
-    if (bytes.length > this.bytesMax) return "refused";
     if (this.#resendsOnWire >= RESENDS_IN_FLIGHT_MAX) {
       this.#deps.counters.resendsRefused += 1;
       return "refused";
     }
-    if (this.#queue.size === 0 && this.#mayOpen(connection)) {
-      const number = connection.send(bytes, nowNs, undefined, packet);
-      if (number >= 0) {
-        const sentNs = this.#sentNsNow(connection);
-        this.#enter(connection, id, target, number, sentNs, nowNs, resend);
-        return sentNs === 0 ? "queued" : "sent";
-      }
-      if (number !== BLOCKED) return "refused";
-    }
-    this.#recordBlocked(connection, nowNs);
-    return this.keep(packet, target, nowNs, "leader_saturated", resend) ? "queued" : "refused";
+    if (this.#offer(connection, packet, target, nowNs, resend) !== "accepted") return "refused";
+    this.reportSent(connection, packet, target, nowNs, resend);
+    return this.#sentNs === 0 ? "queued" : "sent";
   }
 
   /**
@@ -312,6 +292,32 @@ export class Deliveries {
   /** Drops all queued deliveries. */
   clear(reason: DeliveryReason): void {
     if (this.#queue.size > 0) this.#queue.clear((delivery) => this.#drop(delivery, reason));
+  }
+
+  /** Sends a delivery now, or queues it; what it sent is in `#unreported`. */
+  #offer(
+    connection: LeaderConnection,
+    packet: Packet,
+    target: Target,
+    nowNs: number,
+    resend: number,
+  ): TrySendResult {
+    if (packet.bytes.length > this.bytesMax) return "stream_too_large";
+    if (this.#queue.size === 0 && this.#mayOpen(connection)) {
+      const number = connection.send(packet.bytes, nowNs, undefined, packet);
+      if (number >= 0) {
+        this.#unreported = number;
+        this.#sentNs = this.#sentNsNow(connection);
+        return "accepted";
+      }
+      if (number === SATURATED) return "leader_saturated";
+      if (number === CLOSED) return "not_connected";
+      if (number === TOO_LARGE) return "stream_too_large";
+    }
+    this.#recordBlocked(connection, nowNs);
+    this.#sentNs = 0;
+    const isKept = this.keep(packet, target, nowNs, "leader_saturated", resend);
+    return isKept ? "accepted" : "leader_saturated";
   }
 
   #mayOpen({ engineConnection }: LeaderConnection): boolean {

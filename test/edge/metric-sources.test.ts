@@ -428,6 +428,7 @@ describe("an edge's metrics", () => {
     ["deliveries_queued_total", {}, 1_556],
     ["deliveries_evicted_total", {}, 1_558],
     ["deliveries_unreported_total", {}, 152],
+    ["resends_refused_total", {}, 153],
     ...each("deliveries_ended_total", "outcome", { acked: 142, failed: 143, dropped: 144 }),
     ["connections_live", {}, 145],
     ["connections_sendable", {}, 146],

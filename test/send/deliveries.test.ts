@@ -127,6 +127,11 @@ describe("resends without credit", () => {
     expect(story).toEqual([paysMost, ...rest, "7 sent again 2", "8 sent again 2", "1 sent"]);
   });
 
+  it("are queued also where the one before was sent", () => {
+    const { resend } = setUp(1, 9);
+    expect([resend(7, 5), resend(8, 5)]).toEqual(["sent", "queued"]);
+  });
+
   it("displace from a full queue only what has a lower rank", () => {
     const { trySend, resend, story } = setUp(0, 1);
     trySend(20);
