@@ -245,19 +245,19 @@ const { values } = parseArgs({
   options: { help: { type: "boolean", short: "h" } },
   strict: false,
 });
-if (args.includes("--quic")) {
-  const { runQuicLoad } = await import("../quic/main.ts");
-  await runQuicLoad(args);
-} else if (values["help"] === true) {
-  console.log(USAGE);
-} else {
-  try {
+try {
+  if (args.includes("--quic")) {
+    const { runQuicLoad } = await import("../quic/main.ts");
+    await runQuicLoad(args);
+  } else if (values["help"] === true) {
+    console.log(USAGE);
+  } else {
     const options = readOptions(args);
     const result = await run(options);
     if (options.results !== null) keep(result, options.results);
     report(result);
-  } catch (cause) {
-    console.error(cause instanceof Error ? cause.message : cause);
-    process.exitCode = 1;
   }
+} catch (cause) {
+  console.error(cause instanceof Error ? cause.message : cause);
+  process.exitCode = 1;
 }
