@@ -7,12 +7,12 @@ use crate::quic_server::admission::Admission;
 use crate::quic_server::handler::{QuicNumbers, StreamCredit, StreamHandler};
 use crate::quic_server::limits::{
     BIDIRECTIONAL_OPEN_MAX, BIDIRECTIONAL_OPEN_PER_ACCOUNT, CREDIT_LOOKS, CREDIT_NS_MIN,
-    STREAMS_AHEAD_MAX,
+    STREAMS_AHEAD_MAX, STREAMS_SHARED,
 };
 use crate::sync::clock::NEVER_NS;
 
 impl ClientConnection {
-    /// Grants as many streams as the account's limits admit now.
+    /// Grants as many streams as the account's limits admit now, or a share of a few.
     pub(in crate::quic_server) fn grant_streams<H: StreamHandler>(
         &mut self,
         now_ns: u64,
@@ -23,7 +23,12 @@ impl ClientConnection {
         let Phase::Open { key, account } = self.phase else { return };
         let client = self.client_of(key);
         let StreamCredit { streams, more_in_ns } = handler.credit(&client);
-        let ahead = streams.min(STREAMS_AHEAD_MAX);
+        // A few go to the connections whose look is due: each of them would be granted to all.
+        if streams < STREAMS_SHARED && now_ns < self.credit_at_ns && self.credit_at_ns != NEVER_NS {
+            return;
+        }
+        let connections = admission.of_account(account);
+        let ahead = streams_ahead(streams, connections);
         self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(ahead));
         // Without this the streams that end before the next call would be granted again at once.
         if streams < 2 * STREAMS_AHEAD_MAX {
@@ -34,7 +39,6 @@ impl ClientConnection {
         }
         self.credit_at_ns = match more_in_ns {
             Some(more_in_ns) if ahead < STREAMS_AHEAD_MAX => {
-                let connections = admission.of_account(account);
                 now_ns.saturating_add(next_look_in_ns(more_in_ns, connections))
             }
             _ => NEVER_NS,
@@ -67,6 +71,17 @@ impl ClientConnection {
     }
 }
 
+/// The streams that a connection may open of those that the limits admit. All connections of an
+/// account may open them, so that few are divided: an account that uses up its limits would
+/// otherwise be granted, and refused, as many times more.
+fn streams_ahead(streams: u32, connections: usize) -> u32 {
+    if streams >= STREAMS_SHARED {
+        return streams.min(STREAMS_AHEAD_MAX);
+    }
+    let connections = u32::try_from(connections).unwrap_or(u32::MAX).max(1);
+    streams.div_ceil(connections)
+}
+
 /// How many verdicts a client may leave unread, of an account with so many connections.
 fn open_verdicts_max(connections: usize) -> u64 {
     let each = BIDIRECTIONAL_OPEN_PER_ACCOUNT / (connections as u64).max(1);
@@ -89,6 +104,14 @@ mod tests {
     fn connections_of_one_account_share_the_verdicts_that_they_may_leave_unread() {
         let counts = [0, 1, 32, 33, 1000, 100_000].map(open_verdicts_max);
         assert_eq!(counts, [2048, 2048, 2048, 1985, 65, 64]);
+    }
+
+    #[test]
+    fn connections_of_one_account_share_a_few_streams() {
+        let of_each =
+            |streams| [0, 1, 4, 1000].map(|connections| streams_ahead(streams, connections));
+        assert_eq!([0, 1, 6, 15].map(of_each), [[0; 4], [1; 4], [6, 6, 2, 1], [15, 15, 4, 1]]);
+        assert_eq!([16, 64, 65].map(of_each), [[16; 4], [64; 4], [64; 4]]);
     }
 
     #[test]

@@ -352,3 +352,26 @@ async fn first_packets_that_begin_no_handshake_share_the_bound_of_handshakes() {
         before = refused;
     }
 }
+
+#[tokio::test]
+async fn few_streams_are_granted_at_the_next_look_alone() {
+    let mut turns = Turns::new();
+    let (_endpoint, connection) = turns.client().await;
+    let stream = turns.during(connection.open_uni()).await.unwrap();
+    turns.with(|state| state.credit = 1);
+    let look_at = |turns: &mut Turns, at_ns| {
+        turns.server.connections.iter_mut().flatten().for_each(|it| it.credit_at_ns = at_ns);
+    };
+    look_at(&mut turns, NEVER_NS - 1);
+    // Those that were granted before.
+    for _ in 1..64 {
+        turns.during(connection.open_uni()).await.unwrap().reset(0_u32.into()).unwrap();
+    }
+    submitted(&connection, stream).await;
+    turns.until(|turns| turns.with(|state| state.submitted.len() == 1)).await;
+    let more = tokio::time::timeout(Duration::from_millis(50), connection.open_uni());
+    assert!(turns.during(more).await.is_err());
+    look_at(&mut turns, 1);
+    turns.server.list_all();
+    turns.during(connection.open_uni()).await.unwrap();
+}
