@@ -264,6 +264,18 @@ export const BUSY_REJECTION = overloaded(
 /** The main thread does not read the engine's events. */
 export const RING_FULL_REJECTION = overloaded("this edge has fallen behind in accounting");
 
+/** This edge is about to stop. */
+export const DRAINING_REJECTION: Rejection = {
+  reason: "overloaded",
+  message: "this edge is draining and accepts no new work; reconnect to reach another edge",
+  data: {},
+};
+
+/** The message of `too_large`, of a body. */
+export function bodyTooLargeMessage(found: string | number, needed: string | number): string {
+  return `the body has ${found} bytes, at most ${needed} are accepted here`;
+}
+
 /** `why` has no full stop. */
 export function overloaded(why: string): Rejection {
   const message = `${why}; it is safe to send the same transaction again`;

@@ -10,7 +10,7 @@
  */
 
 import type { Clock } from "../core/clock.ts";
-import type { Rejection } from "../core/errors.ts";
+import { bodyTooLargeMessage, DRAINING_REJECTION, type Rejection } from "../core/errors.ts";
 import {
   type AccessControl,
   type LimitedBy,
@@ -65,7 +65,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
   const { clock, access, tracker } = deps;
   const proxySource = deps.proxySource ?? NO_PROXY;
   const rawHandler = createRawHandler(deps);
-  const rpcHandler = createRpcHandler(deps, DRAINING);
+  const rpcHandler = createRpcHandler(deps, DRAINING_REJECTION);
 
   /** `keylessMax` is the largest body that is read without a key; -1 for none. */
   function checkRequest(
@@ -91,7 +91,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
     const isStarted = (context.proxied?.receivedNs ?? 0) > 0;
     if (tracker.draining && !isStarted) {
       if (bodySize <= keylessMax) context.receive(bodySize, handler);
-      else context.reject(DRAINING);
+      else context.reject(DRAINING_REJECTION);
     } else {
       const principal = access.authenticate(token, context);
       if (principal === null) checkAnonymous(context, token, bodySize, keylessMax, handler);
@@ -180,13 +180,7 @@ function rejectLimited(
 export function tooLarge(found: number, needed: number): Rejection {
   return {
     reason: "too_large",
-    message: `the body has ${found} bytes, at most ${needed} are accepted here`,
+    message: bodyTooLargeMessage(found, needed),
     data: { found, needed },
   };
 }
-
-const DRAINING: Rejection = {
-  reason: "overloaded",
-  message: "this edge is draining and accepts no new work; reconnect to reach another edge",
-  data: {},
-};

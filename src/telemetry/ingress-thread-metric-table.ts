@@ -11,9 +11,8 @@ export const INGRESS_THREAD_METRICS = [
   counter(
     "touchdown_ingress_requests_proxied_total",
     [],
-    "Requests that an ingress thread proxied to the main thread: reads, requests of more than " +
-      "16 KiB without a valid key, with too large a body or beyond the 256 that a thread holds, " +
-      "and submissions with an unusual head or key.",
+    "Requests that an ingress thread proxied to the main thread: reads, submissions of more than " +
+      "16 KiB beyond the 256 that a thread holds, and those with an unusual head or key.",
   ),
   counter(
     "touchdown_ingress_rejection_records_dropped_total",

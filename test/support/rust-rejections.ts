@@ -12,6 +12,8 @@ import {
 } from "../../src/core/decode-errors.ts";
 import {
   BUSY_REJECTION,
+  bodyTooLargeMessage,
+  DRAINING_REJECTION,
   INTERNAL_REJECTION,
   LEADERS_FULL_REJECTION,
   NO_LEADER_REJECTION,
@@ -237,6 +239,8 @@ export function rustRejections(): string {
     fixed("BUSY", BUSY_REJECTION),
     fixed("RING_FULL", RING_FULL_REJECTION),
     fixed("INTERNAL", INTERNAL_REJECTION),
+    fixed("DRAINING", DRAINING_REJECTION),
+    message("BODY_TOO_LARGE", templateOfCall(bodyTooLargeMessage)),
     message("RATE_LIMITED", limited),
     "",
     "/// Methods of other senders, and what to use instead.",

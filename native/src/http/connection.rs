@@ -69,6 +69,9 @@ pub(crate) enum Progress {
 /// The connection is closed.
 struct Disconnected;
 
+/// Asks a client for a body that it withholds (RFC 9110, 10.1.1).
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 /// Why a connection is closed by the timeout scan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Overdue {
@@ -142,6 +145,10 @@ pub(crate) struct Client {
     idle_since_ns: u64,
     /// The pending part of a request.
     reading: ReadClock,
+    /// Bytes to come of the body of a refused request, which are discarded.
+    unread: usize,
+    /// Whether `100 Continue` was sent for the request whose body is pending.
+    is_continued: bool,
     /// Whether the request with the pending body started before draining.
     body_started: bool,
     /// When the client closed its sending side.
@@ -184,6 +191,8 @@ impl Client {
             idle_upstream: None,
             idle_since_ns: 0,
             reading,
+            unread: 0,
+            is_continued: false,
             body_started: false,
             ended_ns: None,
             closes: false,
@@ -212,11 +221,11 @@ impl Client {
     /// Whether the handler still waits for the rest of a body.
     #[must_use]
     pub(crate) fn is_body_pending(&self) -> bool {
-        self.proxied.is_none() && self.reading.is_body()
+        self.proxied.is_none() && self.unread == 0 && self.reading.is_body()
     }
 
-    /// Starts draining: new requests are proxied, so that the upstream server rejects them. A
-    /// request with a pending body is not new.
+    /// Starts draining: new submissions are refused, and other requests proxied, of which the
+    /// upstream server refuses new work. A request with a pending body is not new.
     pub(crate) fn drain(&mut self) {
         self.body_started = self.is_body_pending();
     }
@@ -442,7 +451,11 @@ impl Client {
             ingress_thread: cx.ingress_thread,
             meta,
         };
-        let mut done = 0;
+        let mut done = self.unread.min(size);
+        self.unread -= done;
+        if self.unread > 0 {
+            return Ok((done, ParseOutcome::Pending(Part::Body)));
+        }
         for _ in 0..REQUESTS_PER_TURN {
             let rest = bytes.get(done..).unwrap_or_default();
             if rest.is_empty() {
@@ -470,8 +483,13 @@ impl Client {
             let is_refused = cx.drain == Drain::Refusing && !self.body_started;
             let drain = if is_refused { cx.drain } else { cx.drain.min(Drain::Announced) };
             let dispatched = dispatch(*handler, &head, rest, self.from, drain, out);
-            self.body_started &=
-                matches!(dispatched, Dispatched::Pending(_) | Dispatched::Large(_));
+            let is_pending = matches!(dispatched, Dispatched::Pending(_) | Dispatched::Large(_));
+            self.body_started &= is_pending;
+            let may_withhold = is_pending && head.expects;
+            if may_withhold && !self.is_continued && rest.len() == head.size {
+                self.socket.send(CONTINUE).map_err(|_| Disconnected)?;
+            }
+            self.is_continued = may_withhold;
             match dispatched {
                 Dispatched::Answered => {
                     done += head.size + head.body_size;
@@ -503,6 +521,19 @@ impl Client {
                     let has_started = rest.len() > head.size;
                     let part = if has_started { Part::Body } else { Part::BodyStart };
                     return Ok((size, ParseOutcome::Pending(part)));
+                }
+                Dispatched::Refused { closes } => {
+                    let closes = closes || !cx.keep_alive;
+                    if closes {
+                        announce_close(out);
+                    }
+                    self.socket.send(out).map_err(|_| Disconnected)?;
+                    if closes || head.closes {
+                        self.closes = true;
+                        return Ok((size, ParseOutcome::Ready));
+                    }
+                    self.unread = (head.size + head.body_size).saturating_sub(rest.len());
+                    return Ok((size, ParseOutcome::Pending(Part::Body)));
                 }
                 Dispatched::Proxy { meta, is_upload } => {
                     let (count, framing) = forwarded(meta).write(&head, rest, out);

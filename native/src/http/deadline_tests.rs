@@ -3,7 +3,7 @@ use std::io::Write;
 use super::*;
 use crate::http::dispatch::REQUEST_BYTES_MAX;
 use crate::http::handler::ClientCloseReason;
-use crate::http::test_server::{TestClient, TestServer, TestUpstream, post};
+use crate::http::test_server::{TestClient, TestServer, TestUpstream, post, put};
 
 #[test]
 fn deadline_starts_with_the_first_byte_and_is_not_extended() {
@@ -57,7 +57,7 @@ fn slow_body_is_closed_with_a_deadline_separate_from_the_head() {
     for text in [
         post("known", "hello, you"),
         post("", "hello, you"),
-        post("known", &large),
+        put("known", &large),
         post("known", &large).replace("RawT", "T"),
     ] {
         let (head, _) = text.split_at(text.find("\r\n\r\n").unwrap() + 4);

@@ -6,20 +6,22 @@ use std::net::IpAddr;
 use crate::http::deadline::Part;
 use crate::http::handler::{
     Endpoint, ForwardedMeta, Handled, Health, KEYLESS_BODY_BYTES_MAX, Request, RequestHandler,
-    UnhandledReason,
+    UnhandledReason, UnreadReason,
 };
 use crate::http::json_rpc::read_health;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
 use crate::http::response::insert_query_warning;
 
 /// The size of the read buffer. A request up to this size, head and body, is proxied only once it
-/// is complete, unless the client waits for the upstream server's `100 Continue`. A larger one is
-/// answered here if it is a submission with a valid key.
+/// is complete, unless the client waits for the upstream server's `100 Continue`.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// Largest body of a transaction: `RAW_BODY_BYTES_MAX` of `src/http/limits.ts`.
 const RAW_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Largest body of JSON-RPC calls: `RPC_BODY_BYTES_MAX` of `src/http/limits.ts`.
 const RPC_BODY_BYTES_MAX: usize = 128 * 1024;
+/// Largest body that is discarded, so that a refused client keeps its connection:
+/// `UNREAD_BODY_BYTES_MAX` of `src/http/limits.ts`.
+const UNREAD_BODY_BYTES_MAX: usize = RPC_BODY_BYTES_MAX;
 
 /// What happens with a request whose head is complete.
 pub(crate) enum Dispatched {
@@ -29,6 +31,11 @@ pub(crate) enum Dispatched {
     Pending(Part),
     /// Its body is pending, and it has so many bytes: more than the read buffer.
     Large(usize),
+    /// The response is in `out`, and nothing of the body is used, as much as has arrived.
+    Refused {
+        /// Whether the connection ends with it; otherwise the body is discarded.
+        closes: bool,
+    },
     Proxy {
         meta: ForwardedMeta,
         /// Whether its body arrives while it is proxied, and its key is unknown.
@@ -43,7 +50,7 @@ pub(crate) enum Drain {
     None,
     /// It accepts work, and no longer counts as healthy.
     Announced,
-    /// It proxies every request, so that the upstream server rejects it.
+    /// It refuses every submission, and proxies every other request.
     Refusing,
 }
 
@@ -59,24 +66,31 @@ pub(crate) fn dispatch<H: RequestHandler>(
     let is_draining = drain == Drain::Refusing;
     let total = head.size + head.body_size;
     let Some(body) = bytes.get(head.size..total) else {
-        if total <= REQUEST_BYTES_MAX && !head.expects {
-            let has_started = bytes.len() > head.size;
-            return Dispatched::Pending(if has_started { Part::Body } else { Part::BodyStart });
+        let has_started = bytes.len() > head.size;
+        let pending = Dispatched::Pending(if has_started { Part::Body } else { Part::BodyStart });
+        let is_small = total <= REQUEST_BYTES_MAX;
+        if is_small && !head.expects {
+            return pending;
         }
-        let submission = head.submission();
-        let is_known = !is_draining && submission.is_some_and(|it| handler.has_key(it.token));
-        if is_known && submission.is_some_and(|it| head.body_size <= bytes_max(it.endpoint)) {
-            return Dispatched::Large(total);
-        }
-        let reason = match submission {
-            _ if is_draining => UnhandledReason::Draining,
-            Some(_) => UnhandledReason::Large,
-            None => UnhandledReason::Other,
+        let Some(submission) = head.submission() else {
+            let reason =
+                if is_draining { UnhandledReason::Draining } else { UnhandledReason::Other };
+            return proxy(handler, reason, true);
         };
-        return proxy(handler, reason, !is_known);
+        let may_withhold = head.expects && !has_started;
+        return match before_body(handler, head, submission, may_withhold, from, drain, out) {
+            BeforeBody::Read if is_small => pending,
+            BeforeBody::Read => Dispatched::Large(total),
+            BeforeBody::Decided(dispatched) => dispatched,
+        };
     };
     if is_draining {
-        return proxy(handler, UnhandledReason::Draining, false);
+        return match head.submission() {
+            Some(submission) if !may_be_keyless(submission.endpoint, head.body_size) => {
+                refuse_draining(handler, head, submission.endpoint, out)
+            }
+            _ => proxy(handler, UnhandledReason::Draining, false),
+        };
     }
     out.clear();
     if let Some(health) = health_of(head, body) {
@@ -94,13 +108,75 @@ pub(crate) fn dispatch<H: RequestHandler>(
     let is_drain_announced = drain != Drain::None;
     match handler.handle(&Request { endpoint, token, from, body, is_drain_announced }, out) {
         Handled::Answered => {
-            if head.has_query_key {
-                insert_query_warning(out);
-            }
+            warn_of_query_key(head, out);
             Dispatched::Answered
         }
         Handled::Proxy(meta) => Dispatched::Proxy { meta, is_upload: false },
     }
+}
+
+/// What happens with a submission whose body has not arrived.
+enum BeforeBody {
+    /// The body is read.
+    Read,
+    Decided(Dispatched),
+}
+
+/// As the main thread's server: the checks of `src/http/request-checks.ts` before the body is read.
+fn before_body<H: RequestHandler>(
+    handler: &mut H,
+    head: &CompleteHead<'_>,
+    &Submission { endpoint, token }: &Submission<'_>,
+    may_withhold: bool,
+    from: IpAddr,
+    drain: Drain,
+    out: &mut Vec<u8>,
+) -> BeforeBody {
+    if may_be_keyless(endpoint, head.body_size) {
+        return BeforeBody::Read;
+    }
+    if drain == Drain::Refusing {
+        return BeforeBody::Decided(refuse_draining(handler, head, endpoint, out));
+    }
+    let is_known = handler.has_key(token);
+    let needed = bytes_max(endpoint);
+    let reason = match is_known {
+        true if head.body_size <= needed => return BeforeBody::Read,
+        true => UnreadReason::TooLarge(head.body_size, needed),
+        false => UnreadReason::KeyUnknown,
+    };
+    let is_drain_announced = drain != Drain::None;
+    let request = Request { endpoint, token, from, body: &[], is_drain_announced };
+    out.clear();
+    if !handler.refuse_unread(&request, reason, out) {
+        return BeforeBody::Decided(proxy(handler, UnhandledReason::Large, !is_known));
+    }
+    warn_of_query_key(head, out);
+    let closes = is_known || may_withhold || head.body_size > UNREAD_BODY_BYTES_MAX;
+    BeforeBody::Decided(Dispatched::Refused { closes })
+}
+
+fn refuse_draining<H: RequestHandler>(
+    handler: &mut H,
+    head: &CompleteHead<'_>,
+    endpoint: Endpoint,
+    out: &mut Vec<u8>,
+) -> Dispatched {
+    out.clear();
+    handler.refuse_draining(endpoint, out);
+    warn_of_query_key(head, out);
+    Dispatched::Refused { closes: true }
+}
+
+fn warn_of_query_key(head: &CompleteHead<'_>, out: &mut Vec<u8>) {
+    if head.has_query_key {
+        insert_query_warning(out);
+    }
+}
+
+/// Whether a body of this size may ask for what needs no key.
+fn may_be_keyless(endpoint: Endpoint, body_size: usize) -> bool {
+    endpoint == Endpoint::JsonRpc && body_size <= KEYLESS_BODY_BYTES_MAX
 }
 
 fn bytes_max(endpoint: Endpoint) -> usize {

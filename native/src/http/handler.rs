@@ -39,6 +39,15 @@ pub struct Request<'a> {
     pub is_drain_announced: bool,
 }
 
+/// Why a submission is refused whose body has not arrived, and which is not read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum UnreadReason {
+    /// Its key is not valid.
+    KeyUnknown,
+    /// Its body has this number of bytes; this is the largest number.
+    TooLarge(usize, usize),
+}
+
 /// A health check of this edge, which needs no key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Health<'a> {
@@ -125,6 +134,18 @@ pub trait RequestHandler: StreamHandler {
 
     /// Answers a submission, or leaves it to the main thread.
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled;
+
+    /// Refuses a submission without its body. False: the main thread must respond, and nothing was
+    /// appended.
+    fn refuse_unread(
+        &mut self,
+        request: &Request<'_>,
+        reason: UnreadReason,
+        out: &mut Vec<u8>,
+    ) -> bool;
+
+    /// Refuses a submission because this edge drains, and looks at nothing else of it.
+    fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>);
 
     /// Appends the response to a health check.
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>);

@@ -17,12 +17,15 @@ const READ_HEADERS: [&[u8]; 11] = [
     b"last-event-id",
 ];
 
-/// A copy of a head whose lines all end in CRLF, without the headers that are not read.
-pub(super) fn without_unread_headers(head: &[u8]) -> Vec<u8> {
+/// A copy of a head whose lines all end in CRLF, without the headers that are not read; `Expect` is
+/// not where the body has come.
+pub(super) fn without_unread_headers(head: &[u8], has_body: bool) -> Vec<u8> {
     let mut kept = Vec::with_capacity(head.len());
     for (at, line) in head.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        let is_read = || READ_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
+        let is_met = has_body && name.eq_ignore_ascii_case(b"expect");
+        let is_read =
+            || !is_met && READ_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
         if at == 0 || line == b"\r\n" || is_read() {
             kept.extend_from_slice(line);
         }
@@ -36,9 +39,12 @@ mod tests {
 
     #[test]
     fn request_line_and_read_headers_stay() {
-        let all = "GET /a:b HTTP/1.1\r\nx: y\r\nHOST: a\r\n: b\r\nhosts: c\r\n\
+        let all = "GET /a:b HTTP/1.1\r\nx: y\r\nHOST: a\r\n: b\r\nhosts: c\r\nExpect: 100-continue\r\n\
              Api-X-Token: k\r\nlast-event-id: 1\r\n\r\n";
-        let kept = "GET /a:b HTTP/1.1\r\nHOST: a\r\nApi-X-Token: k\r\nlast-event-id: 1\r\n\r\n";
-        assert_eq!(without_unread_headers(all.as_bytes()), kept.as_bytes());
+        let kept = "GET /a:b HTTP/1.1\r\nHOST: a\r\nExpect: 100-continue\r\n\
+             Api-X-Token: k\r\nlast-event-id: 1\r\n\r\n";
+        assert_eq!(without_unread_headers(all.as_bytes(), false), kept.as_bytes());
+        let kept = kept.replace("Expect: 100-continue\r\n", "");
+        assert_eq!(without_unread_headers(all.as_bytes(), true), kept.as_bytes());
     }
 }

@@ -81,9 +81,12 @@ impl ForwardedHeader<'_> {
         let come = total.min(bytes.len());
         let rejection = Rejection::of(head, bytes, self.meta);
         let bytes = bytes.get(..come).unwrap_or_default();
-        if head.is_crowded {
+        // The upstream server would ask for a body that it has.
+        let is_met = head.expects && come == total;
+        if head.is_crowded || is_met {
             let (lines, body) = bytes.split_at_checked(head.size).unwrap_or((bytes, &[]));
-            self.insert(head.line_end, &[&without_unread_headers(lines), body].concat(), out);
+            let lines = without_unread_headers(lines, is_met);
+            self.insert(head.line_end, &[&lines, body].concat(), out);
         } else {
             self.insert(head.line_end, bytes, out);
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::http::handler::{ClientCloseReason, UnhandledReason};
 use crate::http::test_server::{
-    GUARD, ServedConnection, TestClient, TestServer, TestUpstream, get, post,
+    GUARD, ServedConnection, TestClient, TestServer, TestUpstream, get, post, put,
 };
 
 /// Sends these bytes, one at a time, for the first request, and echoes from then on.
@@ -126,7 +126,7 @@ fn slow_body_that_the_upstream_server_timed_out_closes_without_a_response() {
     let mut client = TestClient::to(address);
     // The time of the part that is pending starts anew with its first byte; that of the request
     // does not.
-    client.send_text(&post("known", "").replace("Length: 0", "Length: 20000"));
+    client.send_text(&put("known", "").replace("Length: 0", "Length: 20000"));
     server.advance_s(5);
     client.send_text("some");
     server.advance_s(4);
@@ -232,12 +232,12 @@ fn large_body_is_streamed_upstream() {
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
     let body: String = (0..3_000_000).map(|at| char::from(b'a' + (at % 23) as u8)).collect();
-    client.send_text(&post("known", &body));
+    client.send_text(&put("known", &body));
     client.send_text(&post("known", "hello"));
     assert!(client.receive().ends_with("+3000000"));
     assert_eq!(client.receive(), "hello");
     assert!(upstream.next().body == body.as_bytes());
-    assert_eq!(server.proxied(), vec![UnhandledReason::Large]);
+    assert_eq!(server.proxied(), vec![UnhandledReason::Other]);
 }
 
 #[test]
@@ -253,14 +253,14 @@ fn early_response_closes_only_with_connection_close() {
     });
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
-    let text = post("", &"x".repeat(1_000_000));
+    let text = put("", &"x".repeat(1_000_000));
     client.send_text(&text[..100]);
     assert_eq!(client.receive(), "ok");
     client.send_text(&text[100..]);
     client.send_text(&get("/b"));
     assert!(upstream.next().head.contains("Content-Length: 1000000"));
     assert_eq!(client.receive(), "GET /b HTTP/1.1 +0");
-    assert_eq!(server.proxied(), vec![UnhandledReason::Large, UnhandledReason::Other]);
+    assert_eq!(server.proxied(), vec![UnhandledReason::Other, UnhandledReason::Other]);
     drop(server);
 
     let refused = "HTTP/1.1 413 No\r\nconnection: close\r\nContent-Length: 2\r\n\r\nno";
@@ -289,7 +289,7 @@ fn stalled_body_is_closed_but_a_slow_response_is_not() {
     waiting.send_text(&get("/"));
     upstream.next();
     let mut stalled = TestClient::to(address);
-    let text = post("", &"x".repeat(20_000));
+    let text = put("", &"x".repeat(20_000));
     stalled.send_text(&text[..text.len() - 1]);
     server.advance_s(9);
     assert_eq!(server.open_count(), 2);
@@ -397,7 +397,7 @@ fn upstream_that_does_not_read_stalls_the_client() {
     });
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
-    client.send_text(post("", "").replace("Length: 0", "Length: 99000000").as_str());
+    client.send_text(put("", "").replace("Length: 0", "Length: 99000000").as_str());
     upstream.next();
     client.stream.set_nonblocking(true).unwrap();
     let (mut sent, mut still) = (0, 0);

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use crate::decode::errors::{DecodeError, Rejected};
 use crate::http::message_template::{push_json, push_number, render};
 use crate::http::rejection_table::{
-    BUSY, DECODE_ROWS, DecodeRow, INTERNAL, LEADERS_FULL, NO_LEADER, RATE_LIMITED, REASONS,
-    RING_FULL, Reason, ReasonRow, STATUS_MESSAGE_CHARS_MAX,
+    BODY_TOO_LARGE, BUSY, DECODE_ROWS, DRAINING, DecodeRow, INTERNAL, LEADERS_FULL, NO_LEADER,
+    RATE_LIMITED, REASONS, RING_FULL, Reason, ReasonRow, STATUS_MESSAGE_CHARS_MAX,
 };
 use crate::sync::clock::{NS_PER_MS, NS_PER_S};
 
@@ -68,6 +68,25 @@ impl Rejection {
     #[must_use]
     pub fn ring_full() -> Self {
         Self::new(Reason::Overloaded, RING_FULL.into())
+    }
+
+    /// This edge is about to stop.
+    #[must_use]
+    pub fn draining() -> Self {
+        Self::new(Reason::Overloaded, DRAINING.into())
+    }
+
+    /// A body has so many bytes, more than are needed: `tooLarge` of `src/http/request-checks.ts`.
+    #[must_use]
+    pub fn body_too_large(found: usize, needed: usize) -> Self {
+        let (found, needed) = (found as f64, needed as f64);
+        let mut message = String::new();
+        render(&mut message, BODY_TOO_LARGE, |out, value| {
+            push_number(out, if value == 0 { found } else { needed });
+        });
+        Self::new(Reason::TooLarge, message)
+            .with_number("found", found)
+            .with_number("needed", needed)
     }
 
     /// A bug.

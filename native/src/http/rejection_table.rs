@@ -144,6 +144,8 @@ pub const LEADERS_FULL: &str = "the queue of every connected leader is full, and
 pub const BUSY: &str = "another thread is sending this transaction and does not finish; it is safe to send the same transaction again";
 pub const RING_FULL: &str = "this edge has fallen behind in accounting; it is safe to send the same transaction again";
 pub const INTERNAL: &str = "internal error; the request may be retried";
+pub const DRAINING: &str = "this edge is draining and accepts no new work; reconnect to reach another edge";
+pub const BODY_TOO_LARGE: Template = "the body has {0} bytes, at most {1} are accepted here";
 pub const RATE_LIMITED: Template = "the rate limit of {0} is {1} requests a second with a burst of {2}; the next one is let through in {3} ms";
 
 /// Methods of other senders, and what to use instead.

@@ -187,8 +187,8 @@ fn check_framing<'a>(
         ask: Ask::Other,
     };
     let Some(fields) = fields else { return RequestHead::Complete(ambiguous) };
-    let is_usual = !fields.expects && fields.hosts == 1;
-    let (ask, has_query_key) = if is_usual { ask_of(line, &fields) } else { (Ask::Other, false) };
+    let (ask, has_query_key) =
+        if fields.hosts == 1 { ask_of(line, &fields) } else { (Ask::Other, false) };
     RequestHead::Complete(CompleteHead {
         body_size: fields.body_size,
         is_ambiguous: false,
@@ -202,7 +202,7 @@ fn check_framing<'a>(
 
 /// Whether the forwarded header can be added to a head of at most the largest size.
 fn has_room(head: &[u8]) -> bool {
-    head.len() <= HEAD_BYTES_MAX && without_unread_headers(head).len() <= PROXIED_BYTES_MAX
+    head.len() <= HEAD_BYTES_MAX && without_unread_headers(head, false).len() <= PROXIED_BYTES_MAX
 }
 
 fn form_of(line: RequestLine<'_>) -> ResponseForm {
@@ -308,7 +308,7 @@ impl<'a> Fields<'a> {
                 // A server need not know other options, nor change the protocol (RFC 9110, 7.6.1, 7.8).
                 fields.closes |= names_close(value);
             } else if is("expect") {
-                fields.expects = true;
+                fields.expects = value.eq_ignore_ascii_case(b"100-continue");
             } else if is("transfer-encoding") || is(forwarded_header_name) {
                 return None;
             }

@@ -48,6 +48,11 @@ impl TestClient {
         String::from_utf8(body).unwrap()
     }
 
+    /// Reads a response up to its body.
+    pub(super) fn receive_head(&mut self) -> String {
+        read_head_text(&mut self.reader).unwrap()
+    }
+
     /// Reads until the connection is closed or reset.
     pub(super) fn receive_all(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
@@ -89,6 +94,11 @@ pub(super) fn post(token: &str, body: &str) -> String {
          Content-Length: {}\r\n\r\n{body}",
         body.len()
     )
+}
+
+/// The same as a request that is no submission.
+pub(super) fn put(token: &str, body: &str) -> String {
+    post(token, body).replace("POST", "PUT")
 }
 
 /// Any other request.

@@ -10,13 +10,13 @@ use std::thread::JoinHandle;
 
 use crate::http::event_loop::{Options, run};
 use crate::http::handler::{
-    ClientCloseReason, ForwardedMeta, Handled, HandshakeResult, Health, Request, RequestHandler,
-    UnhandledReason,
+    ClientCloseReason, Endpoint, ForwardedMeta, Handled, HandshakeResult, Health, Request,
+    RequestHandler, UnhandledReason, UnreadReason,
 };
 use crate::http::listener::{Listener, listen_on};
 use crate::http::mailbox::Listening;
 use crate::http::mailbox::{Command, EventLoopHandle, Mailbox, mailbox};
-pub(super) use crate::http::test_client::{GUARD, TestClient, get, post};
+pub(super) use crate::http::test_client::{GUARD, TestClient, get, post, put};
 use crate::http::test_client::{length_of, read_head_text};
 use crate::quic_server::handler::{
     ClientLimits, Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
@@ -125,6 +125,21 @@ impl RequestHandler for Echo {
         Handled::Answered
     }
 
+    /// Leaves a key that starts with "main" to the main thread.
+    fn refuse_unread(
+        &mut self,
+        request: &Request<'_>,
+        reason: UnreadReason,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        respond(out, &format!("{reason:?}"));
+        !request.token.starts_with(b"main")
+    }
+
+    fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>) {
+        respond(out, &format!("{endpoint:?} drains"));
+    }
+
     fn proxied(&mut self, reason: UnhandledReason) {
         self.log.lock().unwrap().proxied.push(reason);
     }
@@ -134,8 +149,7 @@ impl RequestHandler for Echo {
     }
 
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
-        let body = format!("{health:?}");
-        write!(out, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        respond(out, &format!("{health:?}"));
     }
 
     fn client_left(&mut self) {
@@ -171,6 +185,11 @@ impl RequestHandler for Echo {
     fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::SeqCst)
     }
+}
+
+fn respond(out: &mut Vec<u8>, body: &str) {
+    let size = body.len();
+    write!(out, "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: {size}\r\n\r\n{body}").unwrap();
 }
 
 /// An event loop on its own thread.

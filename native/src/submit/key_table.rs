@@ -329,12 +329,20 @@ impl KeyTable {
         now_ns: u64,
         unix_ms: impl FnOnce() -> f64,
     ) -> Result<Arc<Key>, NotAdmitted> {
-        if !token.is_ascii() {
-            return Err(NotAdmitted::Undecided);
-        }
-        let key = is_possible(token).then(|| self.find(Digest::of(token))).flatten();
-        let Some(key) = key else { return Err(NotAdmitted::Unknown(self.rejection_of(token))) };
+        let is_possible = token.is_ascii() && is_possible(token);
+        let key = is_possible.then(|| self.find(Digest::of(token))).flatten();
+        let Some(key) = key else { return Err(self.not_found(token)) };
         self.admit_key(key, from, now_ns, unix_ms)
+    }
+
+    /// Why a request is not admitted whose key was not found.
+    #[must_use]
+    pub fn not_found(&self, token: &[u8]) -> NotAdmitted {
+        if token.is_ascii() {
+            NotAdmitted::Unknown(self.rejection_of(token))
+        } else {
+            NotAdmitted::Undecided
+        }
     }
 
     /// The same for a key that was found by its digest.

@@ -11,7 +11,7 @@ use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::starts_well;
 use crate::http::handler::{
     ClientCloseReason, Endpoint, ForwardedMeta, Handled, HandshakeResult, Health,
-    KEYLESS_BODY_BYTES_MAX, Request, RequestHandler, UnhandledReason,
+    KEYLESS_BODY_BYTES_MAX, Request, RequestHandler, UnhandledReason, UnreadReason,
 };
 use crate::http::json_rpc::read_call;
 use crate::http::json_text::Value;
@@ -79,31 +79,45 @@ impl<E: EngineHandle> SubmitHandler<E> {
         if !has_key && let Some(handled) = self.keyless(request, received_ns, out) {
             return handled;
         }
-        let rejection = match reason {
+        let Some(rejection) = self.not_admitted(reason, received_ns) else {
+            self.path.counters.add(Counter::Proxied, 1.0);
+            return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
+        };
+        self.refuse_without_body(request.endpoint, &rejection, out);
+        Handled::Answered
+    }
+
+    /// Counts why a request is not admitted, and says it; None where only the main thread can tell.
+    fn not_admitted(&mut self, reason: NotAdmitted, received_ns: u64) -> Option<Rejection> {
+        match reason {
             NotAdmitted::Limited(key, rejection) => {
                 // Before the body is read, so its id and its size do not count.
                 let meta = RequestMeta::keyed(&key, received_ns, 0);
                 self.path.reject(&rejection, &meta);
-                rejection
+                Some(rejection)
             }
             NotAdmitted::OutOfPolicy(key, violation) => {
                 let meta = RequestMeta::keyed(&key, received_ns, 0);
                 self.path.violated(&violation.for_account, &meta);
-                Rejection::new(Reason::Unauthorized, violation.for_client)
+                Some(Rejection::new(Reason::Unauthorized, violation.for_client))
             }
             NotAdmitted::Unknown(reason) => {
                 let rejection = reason.rejection();
                 self.path.counters.reject(rejection.reason);
-                rejection
+                Some(rejection)
             }
-            NotAdmitted::Undecided => {
-                self.path.counters.add(Counter::Proxied, 1.0);
-                return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
-            }
-        };
+            NotAdmitted::Undecided => None,
+        }
+    }
+
+    fn refuse_without_body(
+        &mut self,
+        endpoint: Endpoint,
+        rejection: &Rejection,
+        out: &mut Vec<u8>,
+    ) {
         self.path.counters.add(Counter::Requests, 1.0);
-        self.writer.rejected(out, request.endpoint, "null", &rejection);
-        Handled::Answered
+        self.writer.rejected(out, endpoint, "null", rejection);
     }
 
     /// Answers a request without a valid key whose calls, alone or in a batch, need none. None for
@@ -346,6 +360,43 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
             self.writer.rejected(out, request.endpoint, "null", &rejection);
             Handled::Answered
         })
+    }
+
+    fn refuse_unread(
+        &mut self,
+        request: &Request<'_>,
+        reason: UnreadReason,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let &Request { endpoint, token, from, .. } = request;
+        let received_ns = self.path.fan_out.now_ns();
+        self.path.fan_out.flush_if_due(received_ns);
+        let not_admitted = match reason {
+            UnreadReason::KeyUnknown => self.path.keys.not_found(token),
+            UnreadReason::TooLarge(found, needed) => {
+                match self.path.keys.admit(token, from, received_ns, unix_ms) {
+                    Err(not_admitted) => not_admitted,
+                    Ok(key) => {
+                        let rejection = Rejection::body_too_large(found, needed);
+                        self.path.reject(&rejection, &RequestMeta::keyed(&key, received_ns, 0));
+                        self.refuse_without_body(endpoint, &rejection, out);
+                        return true;
+                    }
+                }
+            }
+        };
+        let rejection = self.not_admitted(not_admitted, received_ns);
+        if let Some(rejection) = &rejection {
+            self.refuse_without_body(endpoint, rejection, out);
+        }
+        rejection.is_some()
+    }
+
+    fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>) {
+        self.path.fan_out.flush_if_due(self.path.fan_out.now_ns());
+        let rejection = Rejection::draining();
+        self.path.counters.reject(rejection.reason);
+        self.refuse_without_body(endpoint, &rejection, out);
     }
 
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {

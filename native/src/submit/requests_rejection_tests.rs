@@ -125,6 +125,74 @@ fn key_that_only_the_main_thread_can_judge_is_proxied_uncharged() {
 }
 
 #[test]
+fn body_that_is_too_large_is_charged_answered_and_recorded_for_its_account() {
+    let mut fixture = Fixture::usual();
+    let reason = UnreadReason::TooLarge(16_385, 16_384);
+    for number in 0..2 {
+        assert!(fixture.refuse_unread(TOKEN, reason));
+        let text = String::from_utf8(fixture.out[b"what was there".len()..].to_vec()).unwrap();
+        let message = "the body has 16385 bytes, at most 16384 are accepted here";
+        assert!(
+            text.starts_with(&format!("HTTP/1.1 413 Content Too Large: {message}\r\n")),
+            "{text}"
+        );
+        let error = format!(r#"{{"success":false,"error":"{message}","reason":"too_large"}}"#);
+        assert_eq!(fixture.response(), error);
+        // Of the body nothing was read.
+        assert_eq!(
+            [0, 2, 6, 12].map(|at| fixture.field(number, at)),
+            [3.0, ACCOUNT_SIZE, 0.0, Reason::TooLarge as usize as f64]
+        );
+    }
+    assert!(fixture.refuse_unread(TOKEN, reason));
+    assert!(fixture.response().contains("the rate limit of plan Basic is"));
+    let counters = &fixture.handler.path.counters;
+    assert_eq!(
+        [Reason::TooLarge, Reason::RateLimited].map(|it| counters.rejections(it)),
+        [2.0, 1.0]
+    );
+    assert_eq!((fixture.counter(Counter::Requests), fixture.depth()), (3.0, 3));
+}
+
+#[test]
+fn submission_is_refused_unread_for_its_key_unless_only_the_main_thread_can_judge_that() {
+    let mut fixture = Fixture::usual();
+    assert!(fixture.refuse_unread(b"another key, unknown", UnreadReason::KeyUnknown));
+    assert!(fixture.response().contains("the API key is unknown or revoked"));
+    // It came meanwhile, so it is refused as it was found.
+    assert!(fixture.refuse_unread(TOKEN, UnreadReason::KeyUnknown));
+    assert!(fixture.response().contains("the API key is unknown or revoked"));
+    // It was revoked meanwhile.
+    assert!(fixture.refuse_unread(b"another key, unknown", UnreadReason::TooLarge(2, 1)));
+    assert!(fixture.response().contains("the API key is unknown or revoked"));
+    let numbers = |fixture: &Fixture| {
+        let refused = fixture.handler.path.counters.rejections(Reason::Unauthorized);
+        (refused, fixture.counter(Counter::Requests), fixture.depth())
+    };
+    assert_eq!(numbers(&fixture), (3.0, 3.0, 0));
+    let token = "0123456789abcdeß".as_bytes();
+    for reason in [UnreadReason::KeyUnknown, UnreadReason::TooLarge(2, 1)] {
+        assert!(!fixture.refuse_unread(token, reason));
+        assert_eq!(fixture.response(), "");
+    }
+    assert_eq!(numbers(&fixture), (3.0, 3.0, 0));
+}
+
+#[test]
+fn submission_during_the_drain_is_refused_whoever_sent_it() {
+    let mut fixture = Fixture::usual();
+    let message = "this edge is draining and accepts no new work; reconnect to reach another edge";
+    for endpoint in [Endpoint::Raw, Endpoint::JsonRpc] {
+        fixture.handler.refuse_draining(endpoint, &mut fixture.out);
+        let text = String::from_utf8(fixture.out[b"what was there".len()..].to_vec()).unwrap();
+        assert!(text.starts_with("HTTP/1.1 503 Service Unavailable"), "{text}");
+        assert!(fixture.response().contains(message));
+    }
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::Overloaded), 2.0);
+    assert_eq!((fixture.counter(Counter::Requests), fixture.depth()), (2.0, 0));
+}
+
+#[test]
 fn request_over_the_limit_is_answered_before_its_body_is_examined() {
     let mut fixture = Fixture::usual();
     for number in [1, 2] {

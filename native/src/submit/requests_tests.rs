@@ -172,6 +172,13 @@ impl Fixture {
             .handle(&Request { endpoint, token, from, body, is_drain_announced }, &mut self.out)
     }
 
+    /// Without its body.
+    fn refuse_unread(&mut self, token: &[u8], reason: UnreadReason) -> bool {
+        let (endpoint, from) = (Endpoint::Raw, Ipv4Addr::LOCALHOST.into());
+        let request = Request { endpoint, token, from, body: &[], is_drain_announced: false };
+        self.handler.refuse_unread(&request, reason, &mut self.out)
+    }
+
     fn post(&mut self, bytes: &[u8]) -> Handled {
         self.take(Endpoint::Raw, TOKEN, bytes)
     }
