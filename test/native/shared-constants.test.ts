@@ -98,7 +98,11 @@ const alike = (rust: string, typescript: string, names: string): Pair[] =>
 const EQUAL: readonly Pair[] = [
   ["decode/limits.rs", "TRANSACTION_BYTES_MAX", "src/core/limits.ts", "V1_TRANSACTION_BYTES_MAX"],
   ...alike("http/handler.rs", "src/http/limits.ts", "KEYLESS_BODY_BYTES_MAX"),
-  ...alike("http/dispatch.rs", "src/http/limits.ts", "RAW_BODY_BYTES_MAX RPC_BODY_BYTES_MAX"),
+  ...alike(
+    "http/dispatch.rs",
+    "src/http/limits.ts",
+    "RAW_BODY_BYTES_MAX RPC_BODY_BYTES_MAX UNREAD_BODY_BYTES_MAX",
+  ),
   ...alike("http/request_head.rs", "src/http/framing.ts", "LENGTH_DIGITS_MAX"),
   ...alike(
     "http/request_head.rs",
