@@ -393,8 +393,10 @@ impl Client {
             ReadResult::WouldBlock | ReadResult::Eof => 0,
         };
         let bytes = scratch.get(..held + count).unwrap_or_default();
+        // The rest of a body that is discarded is still that of the same request.
+        let is_same = self.unread > bytes.len();
         let (done, next) = self.serve_all(bytes, cx)?;
-        if done > 0 {
+        if done > 0 && !is_same {
             // Whatever is pending now belongs to another request.
             self.reading.set(Part::None, cx.now_ns);
         }
@@ -513,7 +515,8 @@ impl Client {
                         // The main thread has a bound for all of them.
                         handler.proxied(UnhandledReason::Large);
                         let meta = ForwardedMeta::default();
-                        let (count, framing) = forwarded(meta).write(&head, rest, out);
+                        let is_asked = std::mem::take(&mut self.is_continued);
+                        let (count, framing) = forwarded(meta).write(&head, rest, is_asked, out);
                         let next = ParseOutcome::Proxy { framing, is_upload: false };
                         return Ok((done + count, next));
                     };
@@ -536,7 +539,7 @@ impl Client {
                     return Ok((size, ParseOutcome::Pending(Part::Body)));
                 }
                 Dispatched::Proxy { meta, is_upload } => {
-                    let (count, framing) = forwarded(meta).write(&head, rest, out);
+                    let (count, framing) = forwarded(meta).write(&head, rest, false, out);
                     return Ok((done + count, ParseOutcome::Proxy { framing, is_upload }));
                 }
             }

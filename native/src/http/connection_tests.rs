@@ -161,6 +161,17 @@ fn large_submissions_are_bounded_and_proxied_at_the_bound() {
     further.send_text(&text);
     assert!(further.receive().ends_with(" +20000"));
     assert_eq!(server.proxied(), vec![UnhandledReason::Large]);
+    // One that is proxied is asked for its body once, and so is the next.
+    for text in [&text, &post("known", "hello")] {
+        let text = text.replace("Host", "Expect: 100-continue\r\nHost");
+        let (head, body) = text.split_at(text.find("\r\n\r\n").unwrap() + 4);
+        further.send_text(head);
+        assert_eq!(further.read_exact(25), b"HTTP/1.1 100 Continue\r\n\r\n");
+        further.send_text(body);
+        assert!(further.receive().ends_with(if body == "hello" { body } else { " +20000" }));
+    }
+    assert!(!upstream.received.try_iter().any(|it| it.head.contains("Expect")));
+    assert_eq!(server.proxied(), vec![UnhandledReason::Large]);
     let mut other = TestClient::from(std::net::Ipv4Addr::new(127, 0, 0, 2), address);
     other.send_text(&text);
     assert_eq!(other.receive().len(), 20_000);

@@ -9,6 +9,7 @@ use crate::http::handler::{
     UnhandledReason, UnreadReason,
 };
 use crate::http::json_rpc::read_health;
+use crate::http::rejection_table::Reason;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
 use crate::http::response::insert_query_warning;
 
@@ -148,11 +149,12 @@ fn before_body<H: RequestHandler>(
     let is_drain_announced = drain != Drain::None;
     let request = Request { endpoint, token, from, body: &[], is_drain_announced };
     out.clear();
-    if !handler.refuse_unread(&request, reason, out) {
+    let Some(refused) = handler.refuse_unread(&request, reason, out) else {
         return BeforeBody::Decided(proxy(handler, UnhandledReason::Large, !is_known));
-    }
+    };
     warn_of_query_key(head, out);
-    let closes = is_known || may_withhold || head.body_size > UNREAD_BODY_BYTES_MAX;
+    let is_too_large = refused == Reason::TooLarge || head.body_size > UNREAD_BODY_BYTES_MAX;
+    let closes = is_too_large || may_withhold;
     BeforeBody::Decided(Dispatched::Refused { closes })
 }
 

@@ -64,6 +64,17 @@ fn client_that_withholds_the_body_of_a_submission_is_asked_for_it_once() {
         assert_eq!(client.receive(), body);
     }
     assert_eq!(server.proxied(), vec![]);
+    // What fills the read buffer is looked at again in the next turn.
+    let text = expecting(&post("known", "hello"));
+    let (head, body) = text.split_at(text.len() - 5);
+    let size = REQUEST_BYTES_MAX - head.len() - post("known", "").len() - "16000".len() + 1;
+    let before = post("known", &"x".repeat(size));
+    assert_eq!(before.len() + head.len(), REQUEST_BYTES_MAX);
+    client.send_text(&format!("{before}{head}"));
+    assert_eq!(client.receive().len(), size);
+    assert_eq!(client.receive(), "");
+    client.send_text(body);
+    assert_eq!(client.receive(), "hello");
 }
 
 #[test]
@@ -108,6 +119,9 @@ fn submission_that_is_refused_unread_keeps_its_connection_up_to_a_size() {
         client.send_text(&format!("{end}{}", post("known", "next")));
         assert_eq!((client.receive(), client.receive()), ("KeyUnknown".into(), "next".into()));
     }
+    // Too large, and refused for another reason.
+    client.send_text(&post("known", &"x".repeat(20_000)));
+    assert_eq!(client.receive(), "TooLarge(20000, 16384)");
     // A request that ends with the connection anyway.
     client.send_text(&text.replace("Host", "Connection: close\r\nHost"));
     assert!(client.receive_all().ends_with(b"KeyUnknown"));
@@ -136,7 +150,10 @@ fn client_that_does_not_send_the_rest_of_a_refused_body_is_closed() {
     let mut client = TestClient::to(address);
     client.send_text(&to_rpc(&post("other", &"x".repeat(20_000)))[..17_000]);
     assert_eq!(client.receive(), "KeyUnknown");
-    server.advance_s(11);
+    // Single bytes do not extend its time.
+    server.advance_s(6);
+    client.send_text("x");
+    server.advance_s(6);
     assert_eq!(client.receive_all(), b"");
 }
 

@@ -6,6 +6,7 @@
 
 use std::net::IpAddr;
 
+use crate::http::rejection_table::Reason;
 use crate::quic_server::handler::StreamHandler;
 use crate::sync::clock::monotonic_ns;
 
@@ -135,14 +136,14 @@ pub trait RequestHandler: StreamHandler {
     /// Answers a submission, or leaves it to the main thread.
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled;
 
-    /// Refuses a submission without its body. False: the main thread must respond, and nothing was
-    /// appended.
+    /// Refuses a submission without its body, and returns what the client is told. None: the main
+    /// thread must respond, and nothing was appended.
     fn refuse_unread(
         &mut self,
         request: &Request<'_>,
         reason: UnreadReason,
         out: &mut Vec<u8>,
-    ) -> bool;
+    ) -> Option<Reason>;
 
     /// Refuses a submission because this edge drains, and looks at nothing else of it.
     fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>);

@@ -18,14 +18,14 @@ const READ_HEADERS: [&[u8]; 11] = [
 ];
 
 /// A copy of a head whose lines all end in CRLF, without the headers that are not read; `Expect` is
-/// not where the body has come.
-pub(super) fn without_unread_headers(head: &[u8], has_body: bool) -> Vec<u8> {
+/// not once it is met.
+pub(super) fn without_unread_headers(head: &[u8], is_met: bool) -> Vec<u8> {
     let mut kept = Vec::with_capacity(head.len());
     for (at, line) in head.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        let is_met = has_body && name.eq_ignore_ascii_case(b"expect");
+        let is_left_out = is_met && name.eq_ignore_ascii_case(b"expect");
         let is_read =
-            || !is_met && READ_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
+            || !is_left_out && READ_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
         if at == 0 || line == b"\r\n" || is_read() {
             kept.extend_from_slice(line);
         }

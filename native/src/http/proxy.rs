@@ -71,18 +71,20 @@ impl Rejection {
 
 impl ForwardedHeader<'_> {
     /// Writes what has arrived of a request to `out`; returns the number of bytes consumed.
+    /// `is_asked`: its client was asked for the body that it withheld.
     pub(super) fn write(
         self,
         head: &CompleteHead<'_>,
         bytes: &[u8],
+        is_asked: bool,
         out: &mut Vec<u8>,
     ) -> (usize, ProxyRequestFraming) {
         let total = head.size + head.body_size;
         let come = total.min(bytes.len());
         let rejection = Rejection::of(head, bytes, self.meta);
         let bytes = bytes.get(..come).unwrap_or_default();
-        // The upstream server would ask for a body that it has.
-        let is_met = head.expects && come == total;
+        // The upstream server would ask once more.
+        let is_met = head.expects && (is_asked || come == total);
         if head.is_crowded || is_met {
             let (lines, body) = bytes.split_at_checked(head.size).unwrap_or((bytes, &[]));
             let lines = without_unread_headers(lines, is_met);

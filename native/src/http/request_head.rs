@@ -308,7 +308,7 @@ impl<'a> Fields<'a> {
                 // A server need not know other options, nor change the protocol (RFC 9110, 7.6.1, 7.8).
                 fields.closes |= names_close(value);
             } else if is("expect") {
-                fields.expects = value.eq_ignore_ascii_case(b"100-continue");
+                fields.expects |= value.eq_ignore_ascii_case(b"100-continue");
             } else if is("transfer-encoding") || is(forwarded_header_name) {
                 return None;
             }

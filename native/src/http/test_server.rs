@@ -16,6 +16,7 @@ use crate::http::handler::{
 use crate::http::listener::{Listener, listen_on};
 use crate::http::mailbox::Listening;
 use crate::http::mailbox::{Command, EventLoopHandle, Mailbox, mailbox};
+use crate::http::rejection_table::Reason;
 pub(super) use crate::http::test_client::{GUARD, TestClient, get, post, put};
 use crate::http::test_client::{length_of, read_head_text};
 use crate::quic_server::handler::{
@@ -82,7 +83,7 @@ impl StreamHandler for Echo {
     }
 
     fn credit(&self, _client: &QuicClient) -> StreamCredit {
-        StreamCredit { streams: 0, more_in_ns: None }
+        StreamCredit { streams: 0, more_in_ns: None, burst: 0 }
     }
 
     fn submit(&mut self, _client: &QuicClient, _submission: &Submission<'_>) -> Decision {
@@ -131,9 +132,15 @@ impl RequestHandler for Echo {
         request: &Request<'_>,
         reason: UnreadReason,
         out: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Option<Reason> {
         respond(out, &format!("{reason:?}"));
-        !request.token.starts_with(b"main")
+        match reason {
+            _ if request.token.starts_with(b"main") => None,
+            UnreadReason::KeyUnknown => Some(Reason::Unauthorized),
+            // As if its limit were used up.
+            UnreadReason::TooLarge(20_000, _) => Some(Reason::RateLimited),
+            UnreadReason::TooLarge(..) => Some(Reason::TooLarge),
+        }
     }
 
     fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>) {

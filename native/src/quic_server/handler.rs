@@ -49,6 +49,8 @@ pub struct StreamCredit {
     pub streams: u32,
     /// After how long it may be more; None if it cannot be.
     pub more_in_ns: Option<u64>,
+    /// Transactions that they admit at most at a time.
+    pub burst: u32,
 }
 
 /// The limits of a client's key, or of its account's plan.

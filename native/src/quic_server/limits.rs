@@ -79,8 +79,11 @@ pub const STREAMS_PER_DRIVE: usize = 16;
 /// Streams that are read of all connections before other clients get their turn: a transaction
 /// takes some hundredths of a millisecond.
 pub const STREAMS_PER_TURN: usize = 64;
-/// Fewer streams than this that the limits of an account admit are divided among its connections.
+/// Fewer streams than this, and than half of a burst, that the limits of an account admit are
+/// divided among its connections.
 pub const STREAMS_SHARED: u32 = 16;
+/// Longest wait before a connection without credit is looked at again.
+pub const CREDIT_NS_MAX: u64 = NS_PER_S;
 /// Shortest wait before a connection without credit is looked at again.
 pub const CREDIT_NS_MIN: u64 = 10 * NS_PER_MS;
 /// How many connections of one account are looked at in that time, at most.

@@ -114,7 +114,7 @@ impl StreamHandler for Handler {
             drop(state);
             panic!("a bug in the handler");
         }
-        StreamCredit { streams, more_in_ns: Some(1) }
+        StreamCredit { streams, more_in_ns: Some(1), burst: 64 }
     }
 
     fn submit(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {

@@ -6,8 +6,8 @@ use super::{ClientConnection, Phase};
 use crate::quic_server::admission::Admission;
 use crate::quic_server::handler::{QuicNumbers, StreamCredit, StreamHandler};
 use crate::quic_server::limits::{
-    BIDIRECTIONAL_OPEN_MAX, BIDIRECTIONAL_OPEN_PER_ACCOUNT, CREDIT_LOOKS, CREDIT_NS_MIN,
-    STREAMS_AHEAD_MAX, STREAMS_SHARED,
+    BIDIRECTIONAL_OPEN_MAX, BIDIRECTIONAL_OPEN_PER_ACCOUNT, CREDIT_LOOKS, CREDIT_NS_MAX,
+    CREDIT_NS_MIN, STREAMS_AHEAD_MAX, STREAMS_SHARED,
 };
 use crate::sync::clock::NEVER_NS;
 
@@ -22,13 +22,15 @@ impl ClientConnection {
     ) {
         let Phase::Open { key, account } = self.phase else { return };
         let client = self.client_of(key);
-        let StreamCredit { streams, more_in_ns } = handler.credit(&client);
-        // A few go to the connections whose look is due: each of them would be granted to all.
-        if streams < STREAMS_SHARED && now_ns < self.credit_at_ns && self.credit_at_ns != NEVER_NS {
+        let StreamCredit { streams, more_in_ns, burst } = handler.credit(&client);
+        let is_few = streams < STREAMS_SHARED.min(burst.div_ceil(2));
+        let sharing = if is_few { admission.of_account(account) } else { 1 };
+        // Otherwise each connection would be granted all of them.
+        let is_later = now_ns < self.credit_at_ns && self.credit_at_ns != NEVER_NS;
+        if sharing > 1 && is_later {
             return;
         }
-        let connections = admission.of_account(account);
-        let ahead = streams_ahead(streams, connections);
+        let ahead = streams_ahead(streams, sharing);
         self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(ahead));
         // Without this the streams that end before the next call would be granted again at once.
         if streams < 2 * STREAMS_AHEAD_MAX {
@@ -39,6 +41,7 @@ impl ClientConnection {
         }
         self.credit_at_ns = match more_in_ns {
             Some(more_in_ns) if ahead < STREAMS_AHEAD_MAX => {
+                let connections = admission.of_account(account);
                 now_ns.saturating_add(next_look_in_ns(more_in_ns, connections))
             }
             _ => NEVER_NS,
@@ -71,15 +74,10 @@ impl ClientConnection {
     }
 }
 
-/// The streams that a connection may open of those that the limits admit. All connections of an
-/// account may open them, so that few are divided: an account that uses up its limits would
-/// otherwise be granted, and refused, as many times more.
-fn streams_ahead(streams: u32, connections: usize) -> u32 {
-    if streams >= STREAMS_SHARED {
-        return streams.min(STREAMS_AHEAD_MAX);
-    }
-    let connections = u32::try_from(connections).unwrap_or(u32::MAX).max(1);
-    streams.div_ceil(connections)
+/// The streams that a connection may open of those that the limits admit, if so many share them.
+fn streams_ahead(streams: u32, sharing: usize) -> u32 {
+    let sharing = u32::try_from(sharing).unwrap_or(u32::MAX).max(1);
+    streams.div_ceil(sharing).min(STREAMS_AHEAD_MAX)
 }
 
 /// How many verdicts a client may leave unread, of an account with so many connections.
@@ -89,10 +87,10 @@ fn open_verdicts_max(connections: usize) -> u64 {
 }
 
 /// When to look at the credit of a connection again. The more connections an account has, the
-/// later: all of them together cost no more than a few.
+/// later: all of them together cost no more than a few. Limits may change meanwhile.
 fn next_look_in_ns(more_in_ns: u64, connections: usize) -> u64 {
     let all_ns = CREDIT_NS_MIN.saturating_mul(connections as u64) / CREDIT_LOOKS;
-    more_in_ns.max(CREDIT_NS_MIN).max(all_ns)
+    more_in_ns.clamp(CREDIT_NS_MIN, CREDIT_NS_MAX).max(all_ns)
 }
 
 #[cfg(test)]
@@ -108,10 +106,9 @@ mod tests {
 
     #[test]
     fn connections_of_one_account_share_a_few_streams() {
-        let of_each =
-            |streams| [0, 1, 4, 1000].map(|connections| streams_ahead(streams, connections));
+        let of_each = |streams| [0, 1, 4, 1000].map(|sharing| streams_ahead(streams, sharing));
         assert_eq!([0, 1, 6, 15].map(of_each), [[0; 4], [1; 4], [6, 6, 2, 1], [15, 15, 4, 1]]);
-        assert_eq!([16, 64, 65].map(of_each), [[16; 4], [64; 4], [64; 4]]);
+        assert_eq!([64, 65].map(of_each), [[64, 64, 16, 1], [64, 64, 17, 1]]);
     }
 
     #[test]
@@ -120,5 +117,6 @@ mod tests {
         assert_eq!(next_look_in_ns(1, 16), 10 * NS_PER_MS);
         assert_eq!(next_look_in_ns(1, 1000), 625 * NS_PER_MS);
         assert_eq!(next_look_in_ns(NS_PER_MS * 1000, 1000), 1000 * NS_PER_MS);
+        assert_eq!(next_look_in_ns(NS_PER_MS * 9000, 1000), 1000 * NS_PER_MS);
     }
 }

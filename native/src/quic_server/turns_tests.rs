@@ -354,9 +354,11 @@ async fn first_packets_that_begin_no_handshake_share_the_bound_of_handshakes() {
 }
 
 #[tokio::test]
-async fn few_streams_are_granted_at_the_next_look_alone() {
+async fn few_streams_of_several_connections_are_granted_at_their_next_looks_alone() {
     let mut turns = Turns::new();
-    let (_endpoint, connection) = turns.client().await;
+    let (_one, connection) = turns.client().await;
+    let (_two, _other) = turns.client().await;
+    turns.until(|turns| turns.with(|state| state.numbers.connections == 2)).await;
     let stream = turns.during(connection.open_uni()).await.unwrap();
     turns.with(|state| state.credit = 1);
     let look_at = |turns: &mut Turns, at_ns| {

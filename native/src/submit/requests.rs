@@ -120,6 +120,55 @@ impl<E: EngineHandle> SubmitHandler<E> {
         self.writer.rejected(out, endpoint, "null", rejection);
     }
 
+    /// As `RequestHandler::refuse_unread`.
+    fn reject_unread(
+        &mut self,
+        request: &Request<'_>,
+        reason: UnreadReason,
+        out: &mut Vec<u8>,
+    ) -> Option<Reason> {
+        let &Request { endpoint, token, from, .. } = request;
+        let received_ns = self.path.fan_out.now_ns();
+        self.path.fan_out.flush_if_due(received_ns);
+        let not_admitted = match reason {
+            UnreadReason::KeyUnknown => self.path.keys.not_found(token),
+            UnreadReason::TooLarge(found, needed) => {
+                match self.path.keys.admit(token, from, received_ns, unix_ms) {
+                    Err(not_admitted) => not_admitted,
+                    Ok(key) => {
+                        let rejection = Rejection::body_too_large(found, needed);
+                        self.path.reject(&rejection, &RequestMeta::keyed(&key, received_ns, 0));
+                        self.refuse_without_body(endpoint, &rejection, out);
+                        return Some(Reason::TooLarge);
+                    }
+                }
+            }
+        };
+        let rejection = self.not_admitted(not_admitted, received_ns)?;
+        self.refuse_without_body(endpoint, &rejection, out);
+        Some(rejection.reason)
+    }
+
+    /// Does it; None after a panic, which is answered as `internal`.
+    fn guard<T>(
+        &mut self,
+        endpoint: Endpoint,
+        out: &mut Vec<u8>,
+        act: impl FnOnce(&mut Self, &mut Vec<u8>) -> T,
+    ) -> Option<T> {
+        let size = out.len();
+        let done = catch_unwind(AssertUnwindSafe(|| act(self, out)));
+        if done.is_err() {
+            let _ = self.path.records.void();
+            let rejection = Rejection::internal();
+            self.path.counters.add(Counter::HandlerErrors, 1.0);
+            self.path.counters.reject(rejection.reason);
+            out.truncate(size);
+            self.refuse_without_body(endpoint, &rejection, out);
+        }
+        done.ok()
+    }
+
     /// Answers a request without a valid key whose calls, alone or in a batch, need none. None for
     /// any other.
     fn keyless(
@@ -347,19 +396,8 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
-        let size = out.len();
-        let handled = catch_unwind(AssertUnwindSafe(|| self.admit(request, out)));
-        handled.unwrap_or_else(|_| {
-            let _ = self.path.records.void();
-            let rejection = Rejection::internal();
-            for counter in [Counter::HandlerErrors, Counter::Requests] {
-                self.path.counters.add(counter, 1.0);
-            }
-            self.path.counters.reject(rejection.reason);
-            out.truncate(size);
-            self.writer.rejected(out, request.endpoint, "null", &rejection);
-            Handled::Answered
-        })
+        let act = |this: &mut Self, out: &mut Vec<u8>| this.admit(request, out);
+        self.guard(request.endpoint, out, act).unwrap_or(Handled::Answered)
     }
 
     fn refuse_unread(
@@ -367,29 +405,9 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         request: &Request<'_>,
         reason: UnreadReason,
         out: &mut Vec<u8>,
-    ) -> bool {
-        let &Request { endpoint, token, from, .. } = request;
-        let received_ns = self.path.fan_out.now_ns();
-        self.path.fan_out.flush_if_due(received_ns);
-        let not_admitted = match reason {
-            UnreadReason::KeyUnknown => self.path.keys.not_found(token),
-            UnreadReason::TooLarge(found, needed) => {
-                match self.path.keys.admit(token, from, received_ns, unix_ms) {
-                    Err(not_admitted) => not_admitted,
-                    Ok(key) => {
-                        let rejection = Rejection::body_too_large(found, needed);
-                        self.path.reject(&rejection, &RequestMeta::keyed(&key, received_ns, 0));
-                        self.refuse_without_body(endpoint, &rejection, out);
-                        return true;
-                    }
-                }
-            }
-        };
-        let rejection = self.not_admitted(not_admitted, received_ns);
-        if let Some(rejection) = &rejection {
-            self.refuse_without_body(endpoint, rejection, out);
-        }
-        rejection.is_some()
+    ) -> Option<Reason> {
+        let act = |this: &mut Self, out: &mut Vec<u8>| this.reject_unread(request, reason, out);
+        self.guard(request.endpoint, out, act).unwrap_or(Some(Reason::Internal))
     }
 
     fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>) {
@@ -398,7 +416,6 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         self.path.counters.reject(rejection.reason);
         self.refuse_without_body(endpoint, &rejection, out);
     }
-
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
         self.path.counters.add(Counter::Requests, 1.0);
         match *health {

@@ -129,7 +129,7 @@ fn body_that_is_too_large_is_charged_answered_and_recorded_for_its_account() {
     let mut fixture = Fixture::usual();
     let reason = UnreadReason::TooLarge(16_385, 16_384);
     for number in 0..2 {
-        assert!(fixture.refuse_unread(TOKEN, reason));
+        assert_eq!(fixture.refuse_unread(TOKEN, reason), Some(Reason::TooLarge));
         let text = String::from_utf8(fixture.out[b"what was there".len()..].to_vec()).unwrap();
         let message = "the body has 16385 bytes, at most 16384 are accepted here";
         assert!(
@@ -144,7 +144,7 @@ fn body_that_is_too_large_is_charged_answered_and_recorded_for_its_account() {
             [3.0, ACCOUNT_SIZE, 0.0, Reason::TooLarge as usize as f64]
         );
     }
-    assert!(fixture.refuse_unread(TOKEN, reason));
+    assert_eq!(fixture.refuse_unread(TOKEN, reason), Some(Reason::RateLimited));
     assert!(fixture.response().contains("the rate limit of plan Basic is"));
     let counters = &fixture.handler.path.counters;
     assert_eq!(
@@ -157,13 +157,19 @@ fn body_that_is_too_large_is_charged_answered_and_recorded_for_its_account() {
 #[test]
 fn submission_is_refused_unread_for_its_key_unless_only_the_main_thread_can_judge_that() {
     let mut fixture = Fixture::usual();
-    assert!(fixture.refuse_unread(b"another key, unknown", UnreadReason::KeyUnknown));
+    assert_eq!(
+        fixture.refuse_unread(b"another key, unknown", UnreadReason::KeyUnknown),
+        Some(Reason::Unauthorized)
+    );
     assert!(fixture.response().contains("the API key is unknown or revoked"));
     // It came meanwhile, so it is refused as it was found.
-    assert!(fixture.refuse_unread(TOKEN, UnreadReason::KeyUnknown));
+    assert_eq!(fixture.refuse_unread(TOKEN, UnreadReason::KeyUnknown), Some(Reason::Unauthorized));
     assert!(fixture.response().contains("the API key is unknown or revoked"));
     // It was revoked meanwhile.
-    assert!(fixture.refuse_unread(b"another key, unknown", UnreadReason::TooLarge(2, 1)));
+    assert_eq!(
+        fixture.refuse_unread(b"another key, unknown", UnreadReason::TooLarge(2, 1)),
+        Some(Reason::Unauthorized)
+    );
     assert!(fixture.response().contains("the API key is unknown or revoked"));
     let numbers = |fixture: &Fixture| {
         let refused = fixture.handler.path.counters.rejections(Reason::Unauthorized);
@@ -172,7 +178,7 @@ fn submission_is_refused_unread_for_its_key_unless_only_the_main_thread_can_judg
     assert_eq!(numbers(&fixture), (3.0, 3.0, 0));
     let token = "0123456789abcdeß".as_bytes();
     for reason in [UnreadReason::KeyUnknown, UnreadReason::TooLarge(2, 1)] {
-        assert!(!fixture.refuse_unread(token, reason));
+        assert_eq!(fixture.refuse_unread(token, reason), None);
         assert_eq!(fixture.response(), "");
     }
     assert_eq!(numbers(&fixture), (3.0, 3.0, 0));

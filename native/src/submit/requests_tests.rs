@@ -173,7 +173,7 @@ impl Fixture {
     }
 
     /// Without its body.
-    fn refuse_unread(&mut self, token: &[u8], reason: UnreadReason) -> bool {
+    fn refuse_unread(&mut self, token: &[u8], reason: UnreadReason) -> Option<Reason> {
         let (endpoint, from) = (Endpoint::Raw, Ipv4Addr::LOCALHOST.into());
         let request = Request { endpoint, token, from, body: &[], is_drain_announced: false };
         self.handler.refuse_unread(&request, reason, &mut self.out)

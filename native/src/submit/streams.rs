@@ -117,12 +117,12 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
 
     fn credit(&self, client: &QuicClient) -> StreamCredit {
         let Some(key) = self.key_of(client) else {
-            return StreamCredit { streams: 0, more_in_ns: None };
+            return StreamCredit { streams: 0, more_in_ns: None, burst: 0 };
         };
         let now_ns = self.path.fan_out.now_ns() as f64;
         let (streams, more_in_ns) = self.path.keys.available(&key, now_ns);
         let more_in_ns = more_in_ns.is_finite().then_some(more_in_ns as u64);
-        StreamCredit { streams, more_in_ns }
+        StreamCredit { streams, more_in_ns, burst: key.rate().burst as u32 }
     }
 
     fn limits(&self, client: &QuicClient) -> Option<ClientLimits> {

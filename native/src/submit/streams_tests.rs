@@ -75,11 +75,12 @@ fn digest_of_a_public_key_is_the_one_that_edges_are_given() {
 fn one_limit_counts_streams_and_requests_of_the_account() {
     let mut fixture = fixture_with(2.0, None);
     let credit = |fixture: &Fixture| fixture.handler.credit(&client()).streams;
-    assert_eq!(fixture.handler.credit(&client()), StreamCredit { streams: 2, more_in_ns: None });
+    let full = StreamCredit { streams: 2, more_in_ns: None, burst: 2 };
+    assert_eq!(fixture.handler.credit(&client()), full);
     fixture.stream(&good(1));
     assert_eq!(credit(&fixture), 1);
     assert_eq!(fixture.post(&good(2)), Handled::Answered);
-    let StreamCredit { streams, more_in_ns } = fixture.handler.credit(&client());
+    let StreamCredit { streams, more_in_ns, .. } = fixture.handler.credit(&client());
     let more_in_ns = more_in_ns.unwrap();
     assert!(streams == 0 && more_in_ns > 900_000_000 && more_in_ns <= 1_000_000_000);
     fixture.stream(&good(3));
