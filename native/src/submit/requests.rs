@@ -416,6 +416,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         self.path.counters.reject(rejection.reason);
         self.refuse_without_body(endpoint, &rejection, out);
     }
+
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
         self.path.counters.add(Counter::Requests, 1.0);
         match *health {
