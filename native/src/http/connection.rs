@@ -145,7 +145,7 @@ pub(crate) struct Client {
     idle_since_ns: u64,
     /// The pending part of a request.
     reading: ReadClock,
-    /// Bytes to come of the body of a refused request, which are discarded.
+    /// Bytes that the client still has to send of a refused body; the connection discards them.
     unread: usize,
     /// Whether `100 Continue` was sent for the request whose body is pending.
     is_continued: bool,
@@ -393,7 +393,7 @@ impl Client {
             ReadResult::WouldBlock | ReadResult::Eof => 0,
         };
         let bytes = scratch.get(..held + count).unwrap_or_default();
-        // The rest of a body that is discarded is still that of the same request.
+        // A refused body keeps its deadline until its last byte.
         let is_same = self.unread > bytes.len();
         let (done, next) = self.serve_all(bytes, cx)?;
         if done > 0 && !is_same {

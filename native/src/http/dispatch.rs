@@ -32,9 +32,9 @@ pub(crate) enum Dispatched {
     Pending(Part),
     /// Its body is pending, and it has so many bytes: more than the read buffer.
     Large(usize),
-    /// The response is in `out`, and nothing of the body is used, as much as has arrived.
+    /// The response is in `out`. The event loop uses no byte of the body.
     Refused {
-        /// Whether the connection ends with it; otherwise the body is discarded.
+        /// Whether the connection ends with it; otherwise the event loop discards the body.
         closes: bool,
     },
     Proxy {

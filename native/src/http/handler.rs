@@ -40,12 +40,12 @@ pub struct Request<'a> {
     pub is_drain_announced: bool,
 }
 
-/// Why a submission is refused whose body has not arrived, and which is not read.
+/// Why the event loop refuses a submission before its body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum UnreadReason {
     /// Its key is not valid.
     KeyUnknown,
-    /// Its body has this number of bytes; this is the largest number.
+    /// The number of bytes of its body, and the largest number that the endpoint accepts.
     TooLarge(usize, usize),
 }
 
@@ -136,8 +136,8 @@ pub trait RequestHandler: StreamHandler {
     /// Answers a submission, or leaves it to the main thread.
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled;
 
-    /// Refuses a submission without its body, and returns what the client is told. None: the main
-    /// thread must respond, and nothing was appended.
+    /// Appends the refusal of a submission whose body is not read; returns its reason. Appends
+    /// nothing and returns None where only the main thread can judge the key.
     fn refuse_unread(
         &mut self,
         request: &Request<'_>,
@@ -145,7 +145,7 @@ pub trait RequestHandler: StreamHandler {
         out: &mut Vec<u8>,
     ) -> Option<Reason>;
 
-    /// Refuses a submission because this edge drains, and looks at nothing else of it.
+    /// Appends the refusal of a submission because this edge drains.
     fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>);
 
     /// Appends the response to a health check.

@@ -71,7 +71,7 @@ impl Rejection {
 
 impl ForwardedHeader<'_> {
     /// Writes what has arrived of a request to `out`; returns the number of bytes consumed.
-    /// `is_asked`: its client was asked for the body that it withheld.
+    /// `is_asked`: this thread sent `100 Continue` to its client.
     pub(super) fn write(
         self,
         head: &CompleteHead<'_>,

@@ -114,7 +114,7 @@ impl StreamHandler for Handler {
             drop(state);
             panic!("a bug in the handler");
         }
-        StreamCredit { streams, more_in_ns: Some(1), burst: 64 }
+        StreamCredit { streams, more_in_ns: Some(1), burst: state.burst }
     }
 
     fn submit(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {
@@ -210,7 +210,7 @@ impl Listener {
 
     pub(super) fn of(servers: Vec<QuicServer>) -> Self {
         let address = servers[0].local_addr().unwrap();
-        let state = State { credit: 64, ..State::default() };
+        let state = State { credit: 64, burst: 64, ..State::default() };
         let handler = Handler(Arc::new(Mutex::new(state)), 0);
         handler.0.lock().unwrap().accounts.insert(public_key(&SEED).unwrap(), ACCOUNT);
         let count = servers.len();

@@ -12,7 +12,8 @@ use crate::quic_server::limits::{
 use crate::sync::clock::NEVER_NS;
 
 impl ClientConnection {
-    /// Grants as many streams as the account's limits admit now, or a share of a few.
+    /// Grants as many streams as the account's limits admit now. Divides a few of them among the
+    /// account's connections.
     pub(in crate::quic_server) fn grant_streams<H: StreamHandler>(
         &mut self,
         now_ns: u64,
@@ -25,7 +26,7 @@ impl ClientConnection {
         let StreamCredit { streams, more_in_ns, burst } = handler.credit(&client);
         let is_few = streams < STREAMS_SHARED.min(burst.div_ceil(2));
         let sharing = if is_few { admission.of_account(account) } else { 1 };
-        // Otherwise each connection would be granted all of them.
+        // Without this each connection would get all of them.
         let is_later = now_ns < self.credit_at_ns && self.credit_at_ns != NEVER_NS;
         if sharing > 1 && is_later {
             return;
@@ -74,7 +75,7 @@ impl ClientConnection {
     }
 }
 
-/// The streams that a connection may open of those that the limits admit, if so many share them.
+/// How many of `streams` one of `sharing` connections may open.
 fn streams_ahead(streams: u32, sharing: usize) -> u32 {
     let sharing = u32::try_from(sharing).unwrap_or(u32::MAX).max(1);
     streams.div_ceil(sharing).min(STREAMS_AHEAD_MAX)
@@ -87,7 +88,8 @@ fn open_verdicts_max(connections: usize) -> u64 {
 }
 
 /// When to look at the credit of a connection again. The more connections an account has, the
-/// later: all of them together cost no more than a few. Limits may change meanwhile.
+/// later: all of them together cost no more than a few. At most a second later, because an operator
+/// may change the limits.
 fn next_look_in_ns(more_in_ns: u64, connections: usize) -> u64 {
     let all_ns = CREDIT_NS_MIN.saturating_mul(connections as u64) / CREDIT_LOOKS;
     more_in_ns.clamp(CREDIT_NS_MIN, CREDIT_NS_MAX).max(all_ns)

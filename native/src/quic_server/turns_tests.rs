@@ -24,7 +24,7 @@ impl Turns {
     fn new() -> Self {
         let (server, handler) = unserved();
         let mut state = handler.0.lock().unwrap();
-        state.credit = 64;
+        (state.credit, state.burst) = (64, 64);
         state.accounts.insert(public_key(&SEED).unwrap(), ACCOUNT);
         drop(state);
         Self { server, handler }
@@ -373,6 +373,11 @@ async fn few_streams_of_several_connections_are_granted_at_their_next_looks_alon
     turns.until(|turns| turns.with(|state| state.submitted.len() == 1)).await;
     let more = tokio::time::timeout(Duration::from_millis(50), connection.open_uni());
     assert!(turns.during(more).await.is_err());
+    // With so small a burst one is not few.
+    turns.with(|state| state.burst = 2);
+    turns.server.list_all();
+    turns.during(connection.open_uni()).await.unwrap().reset(0_u32.into()).unwrap();
+    turns.with(|state| state.burst = 64);
     look_at(&mut turns, 1);
     turns.server.list_all();
     turns.during(connection.open_uni()).await.unwrap();

@@ -87,7 +87,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
         Handled::Answered
     }
 
-    /// Counts why a request is not admitted, and says it; None where only the main thread can tell.
+    /// Counts the rejection of a request that is not admitted, and returns it. None where only the
+    /// main thread can judge the key.
     fn not_admitted(&mut self, reason: NotAdmitted, received_ns: u64) -> Option<Rejection> {
         match reason {
             NotAdmitted::Limited(key, rejection) => {
@@ -149,7 +150,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         Some(rejection.reason)
     }
 
-    /// Does it; None after a panic, which is answered as `internal`.
+    /// Calls `act`. After a panic it answers `internal` and returns None.
     fn guard<T>(
         &mut self,
         endpoint: Endpoint,
