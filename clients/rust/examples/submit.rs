@@ -3,7 +3,8 @@
 //! `EDGE=host:port KEY=… cargo run --example submit -- transaction.bin …`. Instead of `KEY`:
 //! `DERIVE_FROM` takes a certificate that is derived from an API key, `KEYPAIR` a file of
 //! `solana-keygen`. `ALPN=solana-tpu` sends without verdicts. `AUTHORITY` names a file with the
-//! authority of the edge's certificate, in DER; empty: any certificate, which only a keypair allows.
+//! authority of the edge's certificate, in PEM or DER; empty: any certificate, which only a keypair
+//! allows.
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -9,6 +9,7 @@ use rustls::RootCertStore;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
@@ -75,9 +76,25 @@ fn transport_config(config: &Config) -> TransportConfig {
 fn roots_of(authorities: &[Vec<u8>]) -> Result<RootCertStore, ConnectError> {
     let mut roots = RootCertStore::empty();
     for authority in authorities {
-        roots.add(CertificateDer::from(authority.clone())).map_err(invalid)?;
+        for certificate in certificates_of(authority)? {
+            roots.add(certificate).map_err(|cause| no_certificate(authority, cause))?;
+        }
     }
     Ok(roots)
+}
+
+/// Those of a text in PEM; anything else is taken as one in DER.
+fn certificates_of(authority: &[u8]) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
+    let certificates = CertificateDer::pem_slice_iter(authority).collect::<Result<Vec<_>, _>>();
+    match certificates.map_err(|cause| no_certificate(authority, cause))? {
+        none if none.is_empty() => Ok(vec![CertificateDer::from(authority.to_vec())]),
+        some => Ok(some),
+    }
+}
+
+fn no_certificate(authority: &[u8], cause: impl ToString) -> ConnectError {
+    let (size, cause) = (authority.len(), cause.to_string());
+    invalid(format!("an authority of {size} bytes is no certificate in PEM or DER: {cause}"))
 }
 
 fn system_roots() -> Result<RootCertStore, ConnectError> {
@@ -130,5 +147,35 @@ impl ServerCertVerifier for AnyServer {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn certificate() -> rcgen::Certificate {
+        let key = rcgen::KeyPair::generate().unwrap();
+        rcgen::CertificateParams::new(["authority".to_owned()]).unwrap().self_signed(&key).unwrap()
+    }
+
+    #[test]
+    fn an_authority_is_read_from_der_and_from_pem_with_several() {
+        let (one, other) = (certificate(), certificate());
+        let both = format!("# two\n{}\n{}", one.pem(), other.pem()).into_bytes();
+        assert_eq!(roots_of(&[one.der().to_vec()]).unwrap().len(), 1);
+        assert_eq!(roots_of(std::slice::from_ref(&both)).unwrap().len(), 2);
+        assert_eq!(roots_of(&[both, certificate().der().to_vec()]).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_named() {
+        let cut = certificate().pem().replace("-----END", "");
+        for wrong in [b"".to_vec(), b"authority.pem".to_vec(), cut.into_bytes()] {
+            let size = wrong.len();
+            let ConnectError::Config(text) = roots_of(&[wrong]).unwrap_err() else { panic!() };
+            let begin = format!("an authority of {size} bytes is no certificate in PEM or DER: ");
+            assert!(text.starts_with(&begin), "{text}");
+        }
     }
 }

@@ -4,7 +4,8 @@
  * `EDGE=host:port KEY=… npx tsx examples/submit.ts transaction.bin …`, after `npm run build`. Instead
  * of `KEY`: `DERIVE_FROM` takes a certificate that is derived from an API key, `KEYPAIR` a file of
  * `solana-keygen`. `ALPN=solana-tpu` sends without verdicts. `AUTHORITY` names a file with the
- * authority of the edge's certificate, in DER; empty: any certificate, which only a keypair allows.
+ * authority of the edge's certificate, in PEM or DER; empty: any certificate, which only a keypair
+ * allows.
  */
 
 import { readFileSync } from "node:fs";
