@@ -211,7 +211,7 @@ export class Landing {
     table.merge(row, packet.id);
     table.lastSentNs[row] = nowNs;
     table.entryNs[row] = nowNs;
-    this.#resends.again(row, nowNs);
+    this.#resends.again(row, packet.id, nowNs);
     return true;
   }
 

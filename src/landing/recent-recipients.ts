@@ -2,9 +2,10 @@
  * Leaders that recently received each transaction in flight, so that none gets the same bytes twice
  * within the time in which it would drop them anyway.
  *
- * A leader matches by identity or by address. Both are kept as 32-bit tags: a collision costs one
- * resend. A row has a fixed number of marks. If all are recent, every leader counts as served: one
- * resend too few is better than a wasted one. All marks can be cleared together, in constant time.
+ * A leader matches by identity or by address. Both are kept as 32-bit tags, as is the delivery that
+ * made the mark: a collision costs one resend. A row has a fixed number of marks. If all are
+ * recent, every leader counts as served: one resend too few is better than a wasted one. All marks
+ * can be cleared together, in constant time.
  *
  * Hot path: `clear` and `add`.
  */
@@ -24,10 +25,16 @@ export function tagOf(text: string): number {
   return hash | 0;
 }
 
+/** The deliveries of a packet: of its first send (0), or of a resend. */
+export function deliveryTagOf(packetId: number, resend: number): number {
+  return Math.imul(packetId, 0x9e3779b1) ^ resend;
+}
+
 export class RecentRecipients {
   readonly #perRow: number;
   readonly #identities: Int32Array;
   readonly #addresses: Int32Array;
+  readonly #deliveries: Int32Array;
   readonly #atNs: Float64Array;
   /** Marks older than this are cleared. */
   #clearedNs = NEVER_NS;
@@ -36,6 +43,7 @@ export class RecentRecipients {
     this.#perRow = perRow;
     this.#identities = new Int32Array(rows * perRow);
     this.#addresses = new Int32Array(rows * perRow);
+    this.#deliveries = new Int32Array(rows * perRow);
     this.#atNs = new Float64Array(rows * perRow).fill(NEVER_NS);
   }
 
@@ -50,9 +58,16 @@ export class RecentRecipients {
   }
 
   /**
-   * Marks that the leader received the bytes at `atNs`; updates its mark, else replaces the oldest.
+   * Marks that the leader received the bytes at `atNs`, by that delivery; updates its mark, else
+   * replaces the oldest.
    */
-  add(row: number, identityTag: number, addressTag: number, atNs: number): void {
+  add(
+    row: number,
+    identityTag: number,
+    addressTag: number,
+    atNs: number,
+    deliveryTag: number,
+  ): void {
     const start = row * this.#perRow;
     let place = start;
     for (let at = start; at < start + this.#perRow; at += 1) {
@@ -64,15 +79,16 @@ export class RecentRecipients {
     }
     this.#identities[place] = identityTag;
     this.#addresses[place] = addressTag;
+    this.#deliveries[place] = deliveryTag;
     this.#atNs[place] = atNs;
   }
 
-  /** The delivery for this leader was never sent. */
-  remove(row: number, identityTag: number, addressTag: number): void {
+  /** That delivery for this leader was never sent; the mark of another one stays. */
+  remove(row: number, identityTag: number, addressTag: number, deliveryTag: number): void {
     const start = row * this.#perRow;
     for (let at = start; at < start + this.#perRow; at += 1) {
       if (this.#identities[at] !== identityTag || this.#addresses[at] !== addressTag) continue;
-      this.#atNs[at] = NEVER_NS;
+      if (this.#deliveries[at] === deliveryTag) this.#atNs[at] = NEVER_NS;
     }
   }
 

@@ -24,7 +24,7 @@ import { type InFlightTable, PROCESSED } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
 import { CHECKS_PER_SLICE, RESEND_PAUSE_MS, SENT_LATE_MS } from "./limits.ts";
 import type { DeliveryGate, Resender, ResendTo } from "./ports.ts";
-import { type RecentRecipients, tagOf } from "./recent-recipients.ts";
+import { deliveryTagOf, type RecentRecipients, tagOf } from "./recent-recipients.ts";
 import { priorityBucketOf, ResendPriorityBuckets } from "./resend-priority.ts";
 
 export interface ResendsDeps {
@@ -104,7 +104,9 @@ export class Resends {
         const { copiesWaiting } = deps.table;
         if (isQueued) copiesWaiting[this.#row] = (copiesWaiting[this.#row] ?? 0) + 1;
         else this.#hasLeft = true;
-        this.#mark(this.#row, target, this.#nowNs);
+        const packetId = deps.table.packetId[this.#row] ?? NONE;
+        const delivery = deliveryTagOf(packetId, this.#to.ordinal);
+        this.#mark(this.#row, target, this.#nowNs, delivery);
       },
     };
   }
@@ -156,17 +158,19 @@ export class Resends {
    */
   first(row: number, nowNs: number): void {
     this.#deps.recipients.clear(row);
-    this.again(row, nowNs);
+    this.again(row, this.#deps.table.packetId[row] ?? NONE, nowNs);
   }
 
-  /** Called before a transaction in flight is sent elsewhere, likewise. Hot path. */
-  again(row: number, nowNs: number): void {
+  /** Called before a transaction in flight is sent elsewhere as this packet, likewise. Hot path. */
+  again(row: number, packetId: number, nowNs: number): void {
     this.#firstSends += 1;
+    const delivery = deliveryTagOf(packetId, 0);
     const { recipients } = this.#deps;
     const leaders = this.#leaders;
     for (let index = 0; index < leaders.length; index += 1) {
       const leader = leaders[index];
-      if (leader !== undefined) recipients.add(row, leader.identityTag, leader.addressTag, nowNs);
+      if (leader === undefined) continue;
+      recipients.add(row, leader.identityTag, leader.addressTag, nowNs, delivery);
     }
   }
 
@@ -176,17 +180,19 @@ export class Resends {
    */
   sent(row: number, outcome: Outcome): void {
     const { table } = this.#deps;
-    const { atNs } = outcome;
-    this.#mark(row, outcome, atNs);
-    if (outcome.resend > 0 && row !== this.#row) this.#leftLate(row, outcome.resend);
+    const { atNs, packetId, resend } = outcome;
+    this.#mark(row, outcome, atNs, deliveryTagOf(packetId, resend));
+    if (resend > 0 && row !== this.#row) this.#leftLate(row, resend);
     if (atNs - (table.entryNs[row] ?? 0) > SENT_LATE_MS * NS_PER_MS) this.#renew(row, atNs);
   }
 
   /** Records that a delivery was never sent. */
   unsent(row: number, outcome: Outcome): void {
+    const { packetId, resend } = outcome;
     const { identityTag, addressTag } = this.#tagged(outcome);
-    this.#deps.recipients.remove(row, identityTag, addressTag);
-    if (outcome.resend > 0) this.#deps.table.copyDone(row);
+    const delivery = deliveryTagOf(packetId, resend);
+    this.#deps.recipients.remove(row, identityTag, addressTag, delivery);
+    if (resend > 0) this.#deps.table.copyDone(row);
   }
 
   /** A copy that waited left: its resend counts now, unless another copy of it left before. */
@@ -208,9 +214,9 @@ export class Resends {
     retriesLeft[row] = (retriesLeft[row] ?? 0) - 1;
   }
 
-  #mark(row: number, leader: Leader, atNs: number): void {
+  #mark(row: number, leader: Leader, atNs: number, deliveryTag: number): void {
     const { identityTag, addressTag } = this.#tagged(leader);
-    this.#deps.recipients.add(row, identityTag, addressTag, atNs);
+    this.#deps.recipients.add(row, identityTag, addressTag, atNs, deliveryTag);
   }
 
   /** Resends one transaction immediately; returns how many leaders accepted. */

@@ -3,6 +3,7 @@ import {
   CHECKS_PER_SLICE,
   MARK_CLEARS_MAX,
   RESEND_PAUSE_MS,
+  RESEND_SAME_LEADER_MS,
   SENT_LATE_MS,
 } from "../../src/landing/limits.ts";
 import { bytesOf, endOf, outcomeOf, startFixture } from "./fixture.ts";
@@ -116,6 +117,20 @@ describe("a new plan", () => {
     fixture.landing.outcome(outcomeOf(1, "b", "dropped", fixture.clock.nowNs()));
     fixture.clock.advance(500);
     fixture.plan("a", "b");
+    fixture.clock.advance(20);
+    expect(resendTo(fixture, 1)).toEqual(["b"]);
+  });
+
+  it("keeps a resend's mark when the first send to its leader ends unsent later", () => {
+    const fixture = startedFixture();
+    fixture.track(1, { sent: ["a"] });
+    fixture.clock.advance(RESEND_SAME_LEADER_MS);
+    fixture.plan("b");
+    fixture.clock.advance(20);
+    expect(resendTo(fixture, 1)).toEqual(["b"]);
+    fixture.landing.outcome(outcomeOf(1, "b", "dropped", fixture.clock.nowNs()));
+    fixture.clock.advance(500);
+    fixture.plan("b");
     fixture.clock.advance(20);
     expect(resendTo(fixture, 1)).toEqual(["b"]);
   });
