@@ -248,8 +248,13 @@ export class InFlightTable {
     this.retriesLeft[row] = Math.max(this.retriesLeft[row] ?? 0, retriesOf(maxRetries));
   }
 
-  /** A copy that waited for its leader is on the wire, or was never sent. */
-  copyDone(row: number): void {
+  /** A copy of a resend waits for its leader. */
+  copyWaits(row: number): void {
+    this.copiesWaiting[row] = (this.copiesWaiting[row] ?? 0) + 1;
+  }
+
+  /** One that waited is on the wire, or was never sent. */
+  copyEnded(row: number): void {
     this.copiesWaiting[row] = Math.max(0, (this.copiesWaiting[row] ?? 0) - 1);
   }
 

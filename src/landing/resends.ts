@@ -101,10 +101,10 @@ export class Resends {
         return recipients.allows(this.#row, identityTag, addressTag, this.#nowNs) && this.#pass();
       },
       accepted: (target, isQueued) => {
-        const { copiesWaiting } = deps.table;
-        if (isQueued) copiesWaiting[this.#row] = (copiesWaiting[this.#row] ?? 0) + 1;
+        const { table } = deps;
+        if (isQueued) table.copyWaits(this.#row);
         else this.#hasLeft = true;
-        const packetId = deps.table.packetId[this.#row] ?? NONE;
+        const packetId = table.packetId[this.#row] ?? NONE;
         const delivery = deliveryTagOf(packetId, this.#to.ordinal);
         this.#mark(this.#row, target, this.#nowNs, delivery);
       },
@@ -192,13 +192,13 @@ export class Resends {
     const { identityTag, addressTag } = this.#tagged(outcome);
     const delivery = deliveryTagOf(packetId, resend);
     this.#deps.recipients.remove(row, identityTag, addressTag, delivery);
-    if (resend > 0) this.#deps.table.copyDone(row);
+    if (resend > 0) this.#deps.table.copyEnded(row);
   }
 
   /** A copy that waited left: its resend counts now, unless another copy of it left before. */
   #leftLate(row: number, resend: number): void {
     const { table } = this.#deps;
-    table.copyDone(row);
+    table.copyEnded(row);
     if (resend === table.countedResend[row]) return;
     this.#count(row, resend);
     this.#useRetry(row);

@@ -119,14 +119,15 @@ describe("the table of transactions in flight", () => {
   it("counts the copies that wait, of each transaction alone", () => {
     const table = new InFlightTable(1, 8192);
     const row = open(table, newPacket(1));
-    table.copiesWaiting[row] = 2;
+    table.copyWaits(row);
+    table.copyWaits(row);
     table.countedResend[row] = 7;
-    table.copyDone(row);
+    table.copyEnded(row);
     expect(table.copiesWaiting[row]).toBe(1);
     table.close(row);
     expect(open(table, newPacket(2))).toBe(row);
     expect([table.copiesWaiting[row], table.countedResend[row]]).toEqual([0, 0]);
-    table.copyDone(row);
+    table.copyEnded(row);
     expect(table.copiesWaiting[row]).toBe(0);
   });
 });
