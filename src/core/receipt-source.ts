@@ -32,6 +32,11 @@ export interface ChangeNumbers {
   readonly epoch?: string;
   /** The number of the change after that one; absent: the next higher one. */
   after?(number: number): number;
+  /**
+   * Whether `after` of that number is final: it is not before the process that this one replaces
+   * says where its changes end. Absent: it is.
+   */
+  isAfterKnown?(number: number): boolean;
 }
 
 export interface ReceiptSource<Receipt = object, List = object> {

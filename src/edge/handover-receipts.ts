@@ -200,6 +200,7 @@ export function createReceiptImporter(
     },
     ended() {
       hasEnded = true;
+      if (!isLogged) transfer.log.otherEnded(Number.POSITIVE_INFINITY);
       for (const done of [...waiting.values()]) done();
     },
   };

@@ -30,6 +30,11 @@ export const RECEIPT_STREAM_PASS_STEPS_MAX = 65_536;
 export const RECEIPT_STREAM_ALONE_STEPS_MAX = 32_768;
 /** How long a stream's client may read nothing before the stream is closed, in milliseconds. */
 export const RECEIPT_STREAM_STALL_MS_MAX = 15_000;
+/**
+ * How long a stream waits to learn where those of the replaced process ended, in milliseconds; then
+ * it continues with an event `gap`.
+ */
+export const RECEIPT_STREAM_RESUME_MS_MAX = 1_000;
 /** Receipts in a list without `limit`. */
 export const RECEIPT_LIST_DEFAULT = 50;
 /** Responses per event loop turn of the HTTP thread; further ones are deferred to the next. */

@@ -19,7 +19,7 @@ export class ReceiptChanges {
   #newest = 0;
   /** Number of the first change of this process. */
   #start = 1;
-  /** The last change that the replaced process told its streams; null: not known, or none was. */
+  /** The last change that the replaced process told its streams; null: not known yet. */
   #lastOfOther: number | null = null;
 
   /** Names the numbers: those of the same name continue each other. */
@@ -49,7 +49,10 @@ export class ReceiptChanges {
     this.next = this.#start;
   }
 
-  /** That process uses no further numbers: its streams have been told all changes up to `last`. */
+  /**
+   * That process uses no further numbers: its streams have been told all changes up to `last`;
+   * Infinity where nobody knows.
+   */
   otherEnded(last: number): void {
     this.#lastOfOther = last;
   }
@@ -58,6 +61,11 @@ export class ReceiptChanges {
   after(number: number): number {
     const isTold = this.#lastOfOther !== null && number >= this.#lastOfOther;
     return isTold && number < this.#start ? this.#start : number + 1;
+  }
+
+  /** Whether `after` of that number is final. */
+  isAfterKnown(number: number): boolean {
+    return number + 1 >= this.#start || this.#lastOfOther !== null;
   }
 
   add(sequence: number, state: number): void {

@@ -181,6 +181,17 @@ describe("the changes of receipts", () => {
     expect(log.after(resumed)).toBe(resumed + 1);
   });
 
+  it("may have been missed where the old process ended without a word", async () => {
+    const { next, exporter, importer, send } = handover();
+    await exporter.start(send);
+    const { log } = next.receipts.transfer;
+    expect(log.isAfterKnown(0)).toBe(false);
+    importer.ended();
+    expect([log.isAfterKnown(0), log.after(0)]).toEqual([true, 1]);
+    expect(log.first).toBeGreaterThan(1);
+    exporter.stop();
+  });
+
   it("are not ended by a message of another version", async () => {
     const { next, exporter, importer, send } = handover();
     await exporter.start(send);

@@ -28,3 +28,17 @@ it("distinguishes receipts beyond 32 bits", () => {
   for (const sequence of sequences) changes.add(sequence, 0);
   expect(all(changes).map(([sequence]) => sequence)).toEqual(sequences);
 });
+
+it("knows what follows a change of the replaced process once that says where it ended", () => {
+  const changes = new ReceiptChanges(4);
+  expect(changes.isAfterKnown(0)).toBe(true);
+  changes.continueFrom("epoch", 8);
+  const last = 7;
+  expect([last, changes.first - 1].map((number) => changes.isAfterKnown(number))).toEqual([
+    false,
+    true,
+  ]);
+  changes.otherEnded(last);
+  expect(changes.isAfterKnown(last)).toBe(true);
+  expect([last - 1, last].map((number) => changes.after(number))).toEqual([last, changes.first]);
+});

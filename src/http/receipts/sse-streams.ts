@@ -5,8 +5,9 @@
  * (sse-broadcast.ts), the others read alone:
  *
  *   open ─▶ reading ◀─▶ stalled: the client reads too slowly; it resumes where it was
- *              │           └─▶ closed when that lasts, or when its key is no longer valid
- *              └─▶ ended when this edge drains
+ *     │      ▲   │          └─▶ closed when that lasts, or when its key is no longer valid
+ *     │      │   └─▶ ended when this edge drains
+ *     └─▶ waiting: the process that this one replaces did not say yet where its changes end
  *
  * The number is the event's id. A client that reconnects with `Last-Event-ID` continues after it;
  * where changes in between are no longer kept, an event `gap` reports it.
@@ -18,6 +19,7 @@ import type { ReceiptState } from "../../core/receipt-state.ts";
 import {
   RECEIPT_STREAM_ALONE_STEPS_MAX,
   RECEIPT_STREAM_CHARS_PER_ROUND,
+  RECEIPT_STREAM_RESUME_MS_MAX,
   RECEIPT_STREAM_STALL_MS_MAX,
   RECEIPT_STREAM_STEPS_PER_ROUND,
   RECEIPT_STREAMS_MAX,
@@ -93,6 +95,8 @@ interface Open extends Listener {
   readonly connection: SseConnection;
   /** Since when the client has not read what was written; 0: it has. */
   stalledNs: number;
+  /** Until when it waits for the number that it continues from; 0: it has that. */
+  waitsUntilNs: number;
   /** When data was last written, and when the key was last checked. */
   wroteNs: number;
   checkedNs: number;
@@ -167,6 +171,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     flushEvents();
     const nowNs = clock.nowNs();
     closeStale(nowNs);
+    for (const stream of streams) if (stream.waitsUntilNs !== 0) resume(stream, nowNs);
     counters.events += live.tell(takesIn);
     const behind = [...streams].filter((stream) => stream.text === "" && !live.isAtHead(stream));
     // The nearest first: round-robin, many far behind would each read less than arrives.
@@ -183,6 +188,19 @@ export function createStreams(deps: StreamsDeps): Streams {
       stepsLeft -= Math.min(stepsMax, Math.max(1, stream.next - from));
       if (text !== "") write(stream, text, nowNs);
     }
+  }
+
+  /** Ends the wait of a stream, at the latest when its time is up. */
+  function resume(stream: Open, nowNs: number): void {
+    const last = stream.next - 1;
+    if (!isAfterKnown(last) && nowNs < stream.waitsUntilNs) return;
+    stream.waitsUntilNs = 0;
+    stream.next = changes.after?.(last) ?? stream.next;
+    live.add(stream);
+  }
+
+  function isAfterKnown(number: number): boolean {
+    return changes.isAfterKnown?.(number) ?? true;
   }
 
   /** Closes streams that may not continue. */
@@ -234,23 +252,26 @@ export function createStreams(deps: StreamsDeps): Streams {
         return full;
       }
       const nowNs = clock.nowNs();
+      const next = resumeAt(lastEventId);
+      const waits = next > 0 && !isAfterKnown(next - 1);
       const stream: Open = {
         account,
         states,
         connection,
-        next: resumeAt(lastEventId),
+        next,
         text: "",
         stalledNs: 0,
+        waitsUntilNs: waits ? nowNs + RECEIPT_STREAM_RESUME_MS_MAX * NS_PER_MS : 0,
         wroteNs: nowNs,
         checkedNs: nowNs,
       };
-      live.add(stream);
+      if (!waits) live.add(stream);
       streams.add(stream);
       counters.open = streams.size;
       counters.opened += 1;
       timer ??= clock.every(ROUND_MS, round);
       start();
-      write(stream, `retry: ${RETRY_MS}\n\n${gapOf(stream)}`, nowNs);
+      write(stream, `retry: ${RETRY_MS}\n\n${waits ? "" : gapOf(stream)}`, nowNs);
       return {
         drained() {
           stream.stalledNs = 0;
@@ -260,7 +281,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     },
     drain() {
       for (const stream of streams) {
-        if (stream.stalledNs === 0) {
+        if (takesIn(stream)) {
           const last = readAlone(stream, RECEIPT_STREAM_STEPS_PER_ROUND);
           write(stream, last + headOf(stream) + DRAINING, clock.nowNs());
         }
@@ -271,9 +292,9 @@ export function createStreams(deps: StreamsDeps): Streams {
   };
 }
 
-/** Whether the stream's connection accepts more data. */
+/** Whether the stream reads, and its connection accepts more data. */
 function takesIn(stream: Open): boolean {
-  return stream.stalledNs === 0;
+  return stream.stalledNs === 0 && stream.waitsUntilNs === 0;
 }
 
 /** Interval between two rounds of writing. */

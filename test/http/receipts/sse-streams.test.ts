@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { ReceiptState } from "../../../src/core/receipt-state.ts";
 import {
   RECEIPT_STREAM_CHARS_PER_ROUND,
+  RECEIPT_STREAM_RESUME_MS_MAX,
   RECEIPT_STREAM_STALL_MS_MAX,
   RECEIPT_STREAMS_MAX,
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
@@ -89,6 +90,58 @@ function letIn<T>(stream: T | "account" | "all"): T {
   if (stream === "account" || stream === "all") throw new Error(`not opened: ${String(stream)}`);
   return stream;
 }
+
+describe("a stream of a replaced process", () => {
+  /** It told the changes up to 2; the successor's begin with 5. */
+  function replaced() {
+    const rig = setup();
+    const state = { isKnown: false };
+    for (let number = 1; number < 5; number += 1) rig.add("old");
+    Object.assign(rig.changes, {
+      first: 5,
+      epoch: "e",
+      after: (number: number) => (state.isKnown && number === 2 ? 5 : number + 1),
+      isAfterKnown: (number: number) => state.isKnown || number >= 4,
+    });
+    return { ...rig, state };
+  }
+
+  it("continues without a gap once it is known where that process ended", () => {
+    const { clock, streams, add, open, state } = replaced();
+    const { client, told } = open({ lastEventId: "e-2" });
+    add("landed");
+    clock.advance(20);
+    expect(client.text).toBe("retry: 1000\n\n");
+    state.isKnown = true;
+    clock.advance(20);
+    add("acked");
+    clock.advance(20);
+    expect(told()).toEqual(["landed", "acked"]);
+    expect(streams.counters.gaps).toBe(0);
+  });
+
+  it("continues with a gap where that stays unknown, and where it missed some", () => {
+    const { clock, streams, add, open, state } = replaced();
+    const { client, told } = open({ lastEventId: "e-2" });
+    add("landed");
+    clock.advance(RECEIPT_STREAM_RESUME_MS_MAX - 20);
+    expect(client.text).not.toContain("gap");
+    clock.advance(40);
+    expect(client.text).toContain("event: gap\n");
+    expect(told()).toEqual(["landed"]);
+    state.isKnown = true;
+    expect(open({ lastEventId: "e-1" }).client.text).toContain("event: gap\n");
+    expect(streams.counters.gaps).toBe(2);
+  });
+
+  it("ends as its client began it when the successor drains meanwhile", () => {
+    const { streams, open } = replaced();
+    const { client } = open({ lastEventId: "e-2" });
+    streams.drain();
+    expect([client.text, client.isEnded]).toEqual(["retry: 1000\n\n", true]);
+    expect(streams.counters).toMatchObject({ open: 0, gaps: 0 });
+  });
+});
 
 describe("a stream", () => {
   it("begins with the retry interval, and sends later changes", () => {
