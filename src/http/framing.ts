@@ -36,6 +36,8 @@ export interface Framing {
   forwarded: string;
   /** Whether the client announces that no request follows (`connection: close`). */
   isLast: boolean;
+  /** Whether it does so in a form that the library does not recognize, and keeps the connection. */
+  isCloseUnseen: boolean;
 }
 
 /** Filled by `readFraming`; valid until the next request. */
@@ -47,10 +49,12 @@ const framing: Framing = {
   rejection: null,
   forwarded: "",
   isLast: false,
+  isCloseUnseen: false,
 };
 let apiKey = "";
 let bearer = "";
 let lengthText: string | null = null;
+let hasConnectionHeader = false;
 let forwardedHeaderName = "";
 
 /**
@@ -67,6 +71,8 @@ export function readFraming(source: HeaderSource, forwardedHeader = ""): Readonl
   framing.rejection = null;
   framing.forwarded = "";
   framing.isLast = false;
+  framing.isCloseUnseen = false;
+  hasConnectionHeader = false;
   lengthText = null;
   forwardedHeaderName = forwardedHeader;
   source.forEach(visit);
@@ -106,7 +112,11 @@ function visit(key: string, value: string): void {
       framing.rejection = TRANSFER_ENCODING;
       return;
     case "connection":
-      framing.isLast ||= CLOSE.test(value);
+      if (!framing.isLast && CLOSE.test(value)) {
+        framing.isLast = true;
+        framing.isCloseUnseen = hasConnectionHeader || value.length > "close".length;
+      }
+      hasConnectionHeader = true;
       return;
     case forwardedHeaderName:
       if (framing.forwarded === "") framing.forwarded = value;

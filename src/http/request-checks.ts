@@ -75,11 +75,10 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
     keylessMax: number,
     handler: BodyHandler,
   ): void {
-    const { token, isKeyInQuery, isText, bodySize, rejection, forwarded, isLast } = readFraming(
-      headers,
-      proxySource.headerName,
-    );
-    context.isLast = isLast;
+    const framing = readFraming(headers, proxySource.headerName);
+    const { token, isKeyInQuery, isText, bodySize, rejection, forwarded } = framing;
+    context.isLast = framing.isLast;
+    context.isCloseUnseen = framing.isCloseUnseen;
     context.isKeyInQuery = isKeyInQuery;
     context.isText = isText;
     if (rejection !== null) {

@@ -63,6 +63,9 @@ export interface BodyHandler {
   handle(context: RequestContext, bytes: Uint8Array): void;
 }
 
+/** A larger response may wait for its client to read, which then closes the connection itself. */
+const CLOSING_CHARS_MAX = 16_384;
+
 /** The responses to the calls of a JSON-RPC batch. */
 export interface BatchResponse {
   /** Rejects every call that has no response yet. */
@@ -81,6 +84,8 @@ export class RequestContext implements PendingRequest {
    * connection if another request follows.
    */
   isLast = false;
+  /** Whether the library does not close the connection for it, so that the response must. */
+  isCloseUnseen = false;
   /** Whether the key came in the query, of which every response warns. */
   isKeyInQuery = false;
   /** Whether the body is text, by its content type. */
@@ -294,7 +299,7 @@ export class RequestContext implements PendingRequest {
     if (this.#headOnly) {
       response.writeHeader("content-length", String(Buffer.byteLength(body)));
       this.#endWithoutBody();
-    } else if (this.#closes) {
+    } else if (this.#closes || (this.isCloseUnseen && body.length <= CLOSING_CHARS_MAX)) {
       response.pause();
       response.end(body, true);
     } else endResponse(response, this.#tracker, body);

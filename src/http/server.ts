@@ -106,11 +106,10 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
 
   /** Checks and serves every request that is not a submission. */
   function serveRest(context: RequestContext, request: uws.HttpRequest): void {
-    const { token, isKeyInQuery, bodySize, rejection, forwarded, isLast } = readFraming(
-      request,
-      proxySource.headerName,
-    );
-    context.isLast = isLast;
+    const framing = readFraming(request, proxySource.headerName);
+    const { token, isKeyInQuery, bodySize, rejection, forwarded } = framing;
+    context.isLast = framing.isLast;
+    context.isCloseUnseen = framing.isCloseUnseen;
     context.isKeyInQuery = isKeyInQuery;
     if (rejection !== null) {
       context.rejectAndClose(rejection);

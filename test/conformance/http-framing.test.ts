@@ -333,6 +333,17 @@ describe("Connection: close", () => {
     expect(await client.ended()).toBe("");
   });
 
+  for (const lines of [["foo, close"], ["TE,\tCLOSE"], ["keep-alive", "close"]]) {
+    it(`in ${JSON.stringify(lines)} is answered, and the connection closed`, async () => {
+      const options = lines.map((option) => `Connection: ${option}`);
+      client.write(post(RAW, BYTES, [WITH_KEY, ...options]));
+      expect((await client.response()).status).toBe(200);
+      client.write(FOLLOW_UP);
+      expect(await client.ended()).toBe("");
+      expect(edge.submitted).toHaveLength(1);
+    });
+  }
+
   for (const option of ["close", "Close", "foo, close"]) {
     it(`as "${option}" prevents execution of what follows it in the same segment`, async () => {
       client.write(Buffer.concat([last(option), Buffer.from(FOLLOW_UP, "latin1")]));

@@ -26,6 +26,7 @@ describe("readFraming", () => {
       rejection: null,
       forwarded: "",
       isLast: false,
+      isCloseUnseen: false,
     });
   });
 
@@ -40,6 +41,7 @@ describe("readFraming", () => {
       rejection: null,
       forwarded: "",
       isLast: false,
+      isCloseUnseen: false,
     });
   });
 
@@ -122,6 +124,7 @@ describe("readFraming", () => {
       rejection: null,
       forwarded: "said",
       isLast: false,
+      isCloseUnseen: false,
     });
     const faulty = readWith("x-0a", [["x-0a", "said"], ...rest, ["content-length", "3"]]);
     expect(faulty.rejection?.reason).toBe("invalid_request");
