@@ -100,6 +100,15 @@ export interface Plan {
   readonly warm: readonly Target[];
 }
 
+/** Selects the leaders that get a packet again; called while `resend` runs. */
+export interface ResendTo {
+  /** The ordinal of the resend of this packet, from 1. */
+  readonly ordinal: number;
+  wants(target: Target): boolean;
+  /** That leader's connection accepted the delivery; `isQueued`: it waits for its turn. */
+  accepted(target: Target, isQueued: boolean): void;
+}
+
 /**
  * The outcome of one delivery.
  *

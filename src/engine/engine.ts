@@ -16,12 +16,12 @@
  * Decision: docs/decisions/0056-one-tracker.md
  */
 
-import type { Accepted, DecodeErrorCode, Outcome, Packet, Plan } from "../core/flow.ts";
+import type { Accepted, DecodeErrorCode, Outcome, Packet, Plan, ResendTo } from "../core/flow.ts";
 import type { VerifierCounters } from "../decode/verify.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { DedupCounters } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit, SubmitCall } from "../http/submit/submission.ts";
-import type { DeliveryGate, ResendTo } from "../landing/ports.ts";
+import type { DeliveryGate } from "../landing/ports.ts";
 import type { Identity } from "../send/identity.ts";
 import type { SendCounters } from "../send/send-counters.ts";
 import type { LeaderView } from "../send/sender.ts";

@@ -1,9 +1,9 @@
 /**
- * Interfaces that landing needs: the cluster's blocks and statuses, and a way to resend.
- * `src/edge/landing.ts` provides both.
+ * Interfaces that landing needs: the cluster's blocks and statuses, a way to resend, and what keeps
+ * threads from sending the same copies. `src/edge` provides them.
  */
 
-import type { Packet, Target } from "../core/flow.ts";
+import type { Packet, ResendTo } from "../core/flow.ts";
 
 /** The status of a transaction that is in a block. */
 export interface TxStatus {
@@ -77,15 +77,6 @@ export interface DeliveryGate {
    * knows of: it learns of that one soon, and must send none now.
    */
   renew(bytes: Uint8Array, sinceNs: number, nowNs: number): boolean;
-}
-
-/** The leaders of a resend; called by the sender while `resend` runs. */
-export interface ResendTo {
-  /** Which resend of the packet it is, from 1 on. */
-  readonly ordinal: number;
-  wants(target: Target): boolean;
-  /** That leader's connection accepted the delivery; `isQueued`: it waits for its turn. */
-  accepted(target: Target, isQueued: boolean): void;
 }
 
 export interface Resender {

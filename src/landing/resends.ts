@@ -16,14 +16,14 @@
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
-import type { Outcome, Plan, Target } from "../core/flow.ts";
+import type { Outcome, Plan, ResendTo, Target } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
 import { type InFlightTable, PROCESSED } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
 import { CHECKS_PER_SLICE, RESEND_PAUSE_MS, SENT_LATE_MS } from "./limits.ts";
-import type { DeliveryGate, Resender, ResendTo } from "./ports.ts";
+import type { DeliveryGate, Resender } from "./ports.ts";
 import { deliveryTagOf, type RecentRecipients, tagOf } from "./recent-recipients.ts";
 import { priorityBucketOf, ResendPriorityBuckets } from "./resend-priority.ts";
 

@@ -11,7 +11,7 @@
 import type { Clock } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { DeliveryReason } from "../core/errors.ts";
-import type { Outcome, Packet, Plan, Target } from "../core/flow.ts";
+import type { Outcome, Packet, Plan, ResendTo, Target } from "../core/flow.ts";
 import { DELIVERIES_QUEUED_MAX, LEADERS_CONNECTED_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
@@ -95,15 +95,6 @@ export interface LeaderView {
   readonly failures: number;
   /** Whether the plan still contains it. */
   readonly wanted: boolean;
-}
-
-/** Selects the leaders that get a packet again; called while `resend` runs. */
-export interface ResendTo {
-  /** The ordinal of the resend of this packet, from 1. */
-  readonly ordinal: number;
-  wants(target: Target): boolean;
-  /** That leader's connection accepted the delivery; `isQueued`: it waits for its turn. */
-  accepted(target: Target, isQueued: boolean): void;
 }
 
 export interface Sender {

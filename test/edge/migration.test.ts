@@ -4,11 +4,10 @@
  */
 
 import { describe, expect, it } from "vitest";
-import type { Packet, Plan, Target } from "../../src/core/flow.ts";
+import type { Packet, Plan, ResendTo, Target } from "../../src/core/flow.ts";
 import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
 import { deliveryGateOf } from "../../src/engine/delivery-gate.ts";
 import { createLanding } from "../../src/landing/landing.ts";
-import type { ResendTo } from "../../src/landing/ports.ts";
 import { createRouter } from "../../src/route/router.ts";
 import { ACCEPTED, bytesOf, OPTIONS } from "../landing/fixture.ts";
 import { epochOf } from "../support/epochs.ts";

@@ -89,11 +89,11 @@ pub fn ingress_threads_receipts(threads: &[u32], batch: &[u8]) -> i32 {
     guarded(PANIC, || offer_receipts(threads, batch))
 }
 
-/// Has the thread proxy every request (1), accept no connections and finish pending requests (2),
-/// end immediately (3), proxy health checks (4), accept no connections and close each with its next
-/// response (5), distribute the datagrams of QUIC clients among the threads again, because a
-/// successor has ended (6), or close each connection with its next response (7). Returns OK,
-/// NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
+/// Has the thread refuse submissions and proxy other requests (1), accept no connections and finish
+/// pending requests (2), end immediately (3), proxy health checks (4), accept no connections and
+/// close each with its next response (5), distribute the datagrams of QUIC clients among the threads
+/// again, because a successor has ended (6), or close each connection with its next response (7).
+/// Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
 #[napi]
 pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
     with_ingress_thread(thread, |thread| {

@@ -105,9 +105,9 @@ pub fn peer_stats(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32
 
 /// Sends a transaction to up to 16 leaders on this thread. `deliveries` holds a handle and a tag
 /// for each; `account` and `lamports` are its `Offer`. Bit i of the result: delivery i is on the
-/// wire; bit 16 + i: it is queued. Every delivery ends in a record `acked`, `failed` or `dropped`,
-/// unless the engine is not started or the transaction is empty or above 4096 bytes: then the
-/// result is 0.
+/// wire; bit 16 + i: it is queued. Each of these ends in a record `acked`, `failed` or `dropped`.
+/// The result is 0 where the engine is not started, or the transaction is empty or above 4096
+/// bytes.
 #[napi]
 pub fn tx_send(
     engine: u32,

@@ -89,7 +89,11 @@ impl<E: EngineHandle> SubmitHandler<E> {
 
     /// Counts the rejection of a request that is not admitted, and returns it. None where only the
     /// main thread can judge the key.
-    fn not_admitted(&mut self, reason: NotAdmitted, received_ns: u64) -> Option<Rejection> {
+    pub(super) fn not_admitted(
+        &mut self,
+        reason: NotAdmitted,
+        received_ns: u64,
+    ) -> Option<Rejection> {
         match reason {
             NotAdmitted::Limited(key, rejection) => {
                 // Before the body is read, so its id and its size do not count.

@@ -18,7 +18,7 @@ use crate::quic_server::handler::{
 use crate::quic_server::verdict::SIGNATURE_BYTES;
 use crate::submit::counters::Counter;
 use crate::submit::fan_out::EngineHandle;
-use crate::submit::key_table::{Digest, Key, NotAdmitted, is_possible};
+use crate::submit::key_table::{Digest, Key, is_possible};
 use crate::submit::path::RequestMeta;
 use crate::submit::rate_limit::Rate;
 use crate::submit::requests::{SubmitHandler, unix_ms};
@@ -74,22 +74,14 @@ impl<E: EngineHandle> SubmitHandler<E> {
             self.path.counters.reject(Reason::Unauthorized);
             return Err(Reason::Unauthorized);
         };
-        let meta_of = |key| RequestMeta::keyed(key, received_ns, 0);
-        let reason = match self.path.keys.admit_key(key, client.from, received_ns, unix_ms) {
-            Ok(key) => return Ok(key),
-            Err(NotAdmitted::Limited(key, rejection)) => {
-                self.path.reject(&rejection, &meta_of(&key));
-                return Err(rejection.reason);
+        let admitted = self.path.keys.admit_key(key, client.from, received_ns, unix_ms);
+        admitted.map_err(|not_admitted| {
+            if let Some(rejection) = self.not_admitted(not_admitted, received_ns) {
+                return rejection.reason;
             }
-            Err(NotAdmitted::OutOfPolicy(key, violation)) => {
-                self.path.violated(&violation.for_account, &meta_of(&key));
-                return Err(Reason::Unauthorized);
-            }
-            Err(NotAdmitted::Unknown(_)) => Reason::Unauthorized,
-            Err(NotAdmitted::Undecided) => Reason::Overloaded,
-        };
-        self.path.counters.reject(reason);
-        Err(reason)
+            self.path.counters.reject(Reason::Overloaded);
+            Reason::Overloaded
+        })
     }
 }
 
