@@ -45,13 +45,9 @@ pub(crate) fn with_key_table(handle: u32, act: impl FnOnce(&KeyTable) -> i32) ->
     guarded(PANIC, || KEY_TABLES.find(handle).map_or(NO_KEY_TABLE, |table| act(&table)))
 }
 
-/// The handle of what `make` returns; `full` if it returns nothing, or there are too many.
-pub(crate) fn insert_made<T>(
-    handles: &Handles<T>,
-    full: i32,
-    make: impl FnOnce() -> Option<T>,
-) -> i32 {
-    let made = handles.insert(|_| false, || make().map(Arc::new).ok_or(()));
+/// The handle of what `make` returns; `full` if there are too many.
+pub(crate) fn insert_made<T>(handles: &Handles<T>, full: i32, make: impl FnOnce() -> T) -> i32 {
+    let made = handles.insert(|_| false, || Ok::<_, ()>(Arc::new(make())));
     made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(full)
 }
 

@@ -17,7 +17,7 @@ pub fn decoder_create(tip_accounts: &[u8], lamports_min: f64, verify: bool, keys
         else {
             return DECODER_OPTIONS;
         };
-        insert_made(&DECODERS, DECODER_FULL, || Some(decoder))
+        insert_made(&DECODERS, DECODER_FULL, || decoder)
     })
 }
 

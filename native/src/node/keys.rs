@@ -14,7 +14,7 @@ use crate::submit::rate_limit::Rate;
 /// or KEY_TABLE_FULL or PANIC.
 #[napi]
 pub fn key_table_create() -> i32 {
-    guarded(PANIC, || insert_made(&KEY_TABLES, KEY_TABLE_FULL, || Some(KeyTable::default())))
+    guarded(PANIC, || insert_made(&KEY_TABLES, KEY_TABLE_FULL, KeyTable::default))
 }
 
 /// Removes a key table; ingress threads that use it keep it. Returns OK or NO_KEY_TABLE.

@@ -7,15 +7,16 @@ use napi_derive::napi;
 use parking_lot::Mutex;
 
 use crate::decode::base58::SIGNATURE_TEXT_MAX;
-use crate::node::convert::{DECODERS, ENGINES, guarded};
+use crate::node::convert::{DECODERS, ENGINES, guarded, insert_made};
 use crate::node::handles::Handles;
 use crate::node::limits::SUBMIT_PATHS_MAX;
 use crate::node::shared_bytes::{overlap, writable_bytes};
 use crate::node::status_codes::*;
 use crate::submit::dedup::DedupCache;
 use crate::submit::fan_out::EngineRef;
-use crate::submit::main_thread::{MainThread, Submission};
-use crate::submit::path::Outcome;
+use crate::submit::main_thread::MainThread;
+use crate::submit::path::{Outcome, RequestMeta};
+use crate::submit::records::Submitter;
 
 /// Of those that JavaScript threads use; None: closed.
 type SubmitPathCell = Mutex<Option<MainThread<EngineRef>>>;
@@ -36,18 +37,8 @@ pub fn submit_path_open(engine: u32, decoder: u32) -> i32 {
         let (Some(found), Some(decoder)) = (ENGINES.find(engine), DECODERS.find(decoder)) else {
             return SUBMIT_PATH_OPTIONS;
         };
-        let opened = SUBMIT_PATHS.insert(
-            |_| false,
-            || {
-                let path = MainThread::open(found, decoder);
-                path.map(|path| Arc::new(Mutex::new(Some(path)))).ok_or(())
-            },
-        );
-        match opened {
-            None => SUBMIT_PATH_FULL,
-            Some(Err(())) => SUBMIT_PATH_OPTIONS,
-            Some(Ok(handle)) => i32::try_from(handle).unwrap_or(SUBMIT_PATH_FULL),
-        }
+        let open = || Mutex::new(Some(MainThread::open(found, decoder)));
+        insert_made(&SUBMIT_PATHS, SUBMIT_PATH_FULL, open)
     })
 }
 
@@ -114,16 +105,17 @@ pub fn submit(
         return NO_ROOM;
     }
     with_path(path, |path| {
-        let submission = Submission {
-            number,
-            account: account as u64,
+        let meta = RequestMeta {
+            submitter: Submitter::MainThread { number, account: account as u64 },
             received_ns: received_ns as u64,
+            // The HTTP server counts the request.
+            body_bytes: 0,
             max_retries: (max_retries >= 0.0).then_some(max_retries as u64),
         };
         let outcome = if !is_call {
-            path.submit(body, &submission)
+            path.submit(body, &meta)
         } else {
-            let Some((call, outcome)) = path.submit_call(body, &submission) else { return 0 };
+            let Some((call, outcome)) = path.submit_call(body, &meta) else { return 0 };
             put(out, 0, &[call.id.0 as f64, call.id.1 as f64]);
             outcome
         };

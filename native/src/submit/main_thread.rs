@@ -10,26 +10,10 @@ use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::{peek_signature_offset, starts_well};
 use crate::http::json_rpc::{Call, read_call};
 use crate::quic::engine::Engine;
-use crate::submit::counters::{COUNTERS_BYTES, Counters};
 use crate::submit::dedup::{DedupCache, Sizes};
 use crate::submit::fan_out::{EngineHandle, EngineRef, FanOut, FanOutResult};
 use crate::submit::path::{Outcome, RequestMeta, SubmitPath};
-use crate::submit::records::{Records, Submitter};
-use crate::submit::thread_status::ThreadStatus;
-use crate::sync::shared_memory::Memory;
-
-/// What the main thread knows of a submission.
-#[derive(Clone, Copy)]
-pub struct Submission {
-    /// Its number, which the record of the transaction has.
-    pub number: u32,
-    /// The account's number, as `Key::account_number`.
-    pub account: u64,
-    /// When the request's body was complete.
-    pub received_ns: u64,
-    /// The client's `maxRetries`, where the body does not say it.
-    pub max_retries: Option<u64>,
-}
+use crate::submit::records::Records;
 
 /// The path as the main thread uses it.
 pub struct MainThread<E> {
@@ -39,20 +23,16 @@ pub struct MainThread<E> {
 }
 
 impl MainThread<EngineRef> {
-    /// With an empty dedup cache. None if there is no memory for the counters.
+    /// With an empty dedup cache.
     #[must_use]
-    pub fn open(engine: Arc<Engine>, decoder: Arc<Decoder>) -> Option<Self> {
+    pub fn open(engine: Arc<Engine>, decoder: Arc<Decoder>) -> Self {
         let path = SubmitPath {
-            // Keys are checked before, and the HTTP server counts requests.
-            keys: Arc::default(),
-            counters: Counters::open(&Memory::fresh(COUNTERS_BYTES))?,
-            status: Arc::new(ThreadStatus::new(Box::new(|| {}))),
             dedup: Arc::new(DedupCache::new(Sizes::default())),
             decoder,
             records: Records::new(engine.events().clone()),
             fan_out: FanOut::new(engine.targets().clone(), EngineRef(engine)).without_corking(),
         };
-        Some(Self::new(path))
+        Self::new(path)
     }
 }
 
@@ -88,8 +68,8 @@ impl<E: EngineHandle> MainThread<E> {
     }
 
     /// Submits a transaction. None: it panicked, and has no record; it may have been sent.
-    pub fn submit(&mut self, bytes: &[u8], submission: &Submission) -> Option<Outcome> {
-        submit(&mut self.path, bytes, submission, &mut self.sent)
+    pub fn submit(&mut self, bytes: &[u8], meta: &RequestMeta<'_>) -> Option<Outcome> {
+        submit(&mut self.path, bytes, meta, &mut self.sent)
     }
 
     /// Submits the transaction of a JSON-RPC call in its usual form. None for a body of another
@@ -97,7 +77,7 @@ impl<E: EngineHandle> MainThread<E> {
     pub fn submit_call(
         &mut self,
         body: &[u8],
-        submission: &Submission,
+        meta: &RequestMeta<'_>,
     ) -> Option<(Call, Option<Outcome>)> {
         let Self { path, transaction, sent, .. } = self;
         let call = read_call(body, transaction.as_mut_slice())?;
@@ -106,8 +86,8 @@ impl<E: EngineHandle> MainThread<E> {
         if !starts_well(bytes) {
             return None;
         }
-        let submission = Submission { max_retries: call.max_retries, ..*submission };
-        let outcome = submit(path, bytes, &submission, sent);
+        let meta = RequestMeta { max_retries: call.max_retries, ..*meta };
+        let outcome = submit(path, bytes, &meta, sent);
         Some((call, outcome))
     }
 }
@@ -115,10 +95,10 @@ impl<E: EngineHandle> MainThread<E> {
 fn submit<E: EngineHandle>(
     path: &mut SubmitPath<E>,
     bytes: &[u8],
-    submission: &Submission,
+    meta: &RequestMeta<'_>,
     sent: &mut FanOutResult,
 ) -> Option<Outcome> {
-    let decide = AssertUnwindSafe(|| decide(path, bytes, submission, sent));
+    let decide = AssertUnwindSafe(|| decide(path, bytes, meta, sent));
     let outcome = catch_unwind(decide).ok();
     if outcome.is_none() {
         let _ = path.records.void();
@@ -129,16 +109,13 @@ fn submit<E: EngineHandle>(
 fn decide<E: EngineHandle>(
     path: &mut SubmitPath<E>,
     bytes: &[u8],
-    submission: &Submission,
+    meta: &RequestMeta<'_>,
     sent: &mut FanOutResult,
 ) -> Outcome {
     if !path.records.has_room() {
         return Outcome::RingFull;
     }
-    let &Submission { number, account, received_ns, max_retries } = submission;
-    let submitter = Submitter::MainThread { number, account };
-    let meta = RequestMeta { submitter, received_ns, body_bytes: 0, max_retries };
-    let outcome = path.send(bytes, &meta, sent);
+    let outcome = path.send(bytes, meta, sent);
     // No turn of its own: each transaction leaves at once.
     path.fan_out.end_turn();
     outcome

@@ -1,20 +1,26 @@
 //! What the main thread's submissions are answered, and what is recorded of them.
 
 use super::*;
-use crate::submit::main_thread::{MainThread, Submission};
-use crate::submit::path::Outcome;
+use crate::submit::main_thread::MainThread;
+use crate::submit::path::{Outcome, RequestMeta};
+use crate::submit::records::Submitter;
 
 /// Fields of a record: the account's size, the client's `maxRetries`, and the plan's number.
 const ACCOUNT_SIZE_AT: usize = 2;
 const RETRIES_AT: usize = 7;
 const PLAN_AT: usize = 25;
-const SUBMISSION: Submission =
-    Submission { number: 41, account: 9_000, received_ns: 900_000_000, max_retries: Some(2) };
+const ACCOUNT: u64 = 9_000;
+const SUBMISSION: RequestMeta<'static> = RequestMeta {
+    submitter: Submitter::MainThread { number: 41, account: ACCOUNT },
+    received_ns: 900_000_000,
+    body_bytes: 0,
+    max_retries: Some(2),
+};
 
 /// The fixture, whose handler has another path, and the main thread on the same memory.
 fn main_thread(fixture: &mut Fixture) -> MainThread<FakeEngine> {
     let spare = Fixture::usual();
-    MainThread::new(std::mem::replace(&mut fixture.handler, spare.handler).path)
+    MainThread::new(std::mem::replace(&mut fixture.handler, spare.handler).path.inner)
 }
 
 fn text_of(outcome: Option<Outcome>) -> String {
@@ -40,13 +46,14 @@ fn transaction_is_sent_answered_and_recorded_under_its_number() {
     let bytes = good(1);
     assert_eq!(text_of(main.submit(&bytes, &SUBMISSION)), signature(&bytes));
     assert_eq!(*fixture.given.borrow(), vec![bytes.clone()]);
-    let offer = Offer { account: SUBMISSION.account, lamports: 5_000.0 };
+    let offer = Offer { account: ACCOUNT, lamports: 5_000.0 };
     assert_eq!(*fixture.offers.borrow(), [offer]);
     assert_eq!(fields(&fixture, 0), [1.0, bytes.len() as f64, -1.0, 2.0, 41.0]);
     assert_eq!(fixture.state(0), DONE);
     // A second copy is a duplicate, for every thread.
     assert!(fixture.other.query(&bytes, 1, 1_000_000_000));
-    let again = Submission { number: 42, max_retries: None, ..SUBMISSION };
+    let submitter = Submitter::MainThread { number: 42, account: ACCOUNT };
+    let again = RequestMeta { submitter, max_retries: None, ..SUBMISSION };
     assert_eq!(text_of(main.submit(&bytes, &again)), signature(&bytes));
     assert_eq!(fields(&fixture, 1), [2.0, bytes.len() as f64, -1.0, -1.0, 42.0]);
     assert_eq!((fixture.given(), fixture.depth()), (1, 2));

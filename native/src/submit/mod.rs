@@ -20,6 +20,7 @@
 pub mod counters;
 pub mod dedup;
 pub mod fan_out;
+mod ingress_path;
 pub mod key_batch;
 pub mod key_format;
 pub mod key_table;

@@ -11,24 +11,18 @@
 use std::sync::Arc;
 
 use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
-use crate::decode::decoder::{Decoder, VALIDATION_NUMBERS, numbers};
+use crate::decode::decoder::{Decoder, numbers};
 use crate::decode::diagnosis::diagnose;
 use crate::decode::errors::Rejected;
 use crate::decode::tx::{Accepted, peek_signature_offset};
-use crate::http::rejection::Rejection;
-use crate::http::rejection_table::Reason;
 use crate::quic::landed_shares::Offer;
-use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutOutcome, FanOutResult};
-use crate::submit::key_table::{Key, KeyTable};
+use crate::submit::key_table::Key;
 use crate::submit::records::{Records, SubmissionRecord, Submitter};
-use crate::submit::thread_status::ThreadStatus;
 
 /// What a submission passes through.
 pub struct SubmitPath<E> {
-    /// Which keys are admitted, and what their limits are.
-    pub keys: Arc<KeyTable>,
     /// Recently accepted transactions of all threads.
     pub dedup: Arc<DedupCache>,
     /// Validates transactions.
@@ -37,19 +31,19 @@ pub struct SubmitPath<E> {
     pub fan_out: FanOut<E>,
     /// Records for the main thread.
     pub records: Records,
-    /// Counters for the main thread.
-    pub counters: Counters,
-    /// What the main thread reads of this thread's state.
-    pub status: Arc<ThreadStatus>,
 }
 
 /// Metadata of a submission.
 #[derive(Clone, Copy)]
-pub(super) struct RequestMeta<'a> {
-    pub(super) submitter: Submitter<'a>,
-    pub(super) received_ns: u64,
-    pub(super) body_bytes: usize,
-    pub(super) max_retries: Option<u64>,
+pub struct RequestMeta<'a> {
+    /// Whose it is.
+    pub submitter: Submitter<'a>,
+    /// When the request's body was complete.
+    pub received_ns: u64,
+    /// Of the request, where its record is to count it.
+    pub body_bytes: usize,
+    /// The client's `maxRetries`, where the body does not say it.
+    pub max_retries: Option<u64>,
 }
 
 /// What became of a transaction.
@@ -76,29 +70,7 @@ pub struct SignatureText {
 }
 
 impl<E: EngineHandle> SubmitPath<E> {
-    /// Sends it, or finds that it is a duplicate, and returns its signature. A rejection is counted
-    /// and recorded.
-    pub(super) fn submit(
-        &mut self,
-        bytes: &[u8],
-        meta: &RequestMeta<'_>,
-        sent: &mut FanOutResult,
-    ) -> Result<SignatureText, Rejection> {
-        let (rejection, validation) = match self.send(bytes, meta, sent) {
-            Outcome::Accepted(signature) => return Ok(signature),
-            Outcome::Invalid(rejected) => {
-                (Rejection::undecodable(&rejected), numbers(&Err(rejected)))
-            }
-            Outcome::LeadersFull => (Rejection::leaders_full(), VALID),
-            Outcome::NoLeader => (Rejection::no_leader(), VALID),
-            Outcome::Busy => (Rejection::busy(), VALID),
-            Outcome::RingFull => (Rejection::ring_full(), VALID),
-        };
-        self.record_rejection(&rejection, meta, self.fan_out.now_ns(), Some(validation));
-        Err(rejection)
-    }
-
-    /// As `submit`, but records no rejection. Waits for other threads for a few ms at most.
+    /// Sends it, or finds that it is a duplicate. Waits for other threads for a few ms at most.
     pub(super) fn send(
         &mut self,
         bytes: &[u8],
@@ -157,7 +129,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         self.records.complete(sent_ns, sent);
         self.dedup.commit(bytes, offset);
         self.fan_out.sent_recorded(sent_ns);
-        self.accepted(bytes, offset)
+        Outcome::Accepted(SignatureText::of(bytes, offset))
     }
 
     fn duplicate(&mut self, bytes: &[u8], meta: &RequestMeta<'_>, offset: usize) -> Outcome {
@@ -168,53 +140,13 @@ impl<E: EngineHandle> SubmitPath<E> {
             }
         }
         self.fan_out.recorded(now_ns);
-        self.accepted(bytes, offset)
-    }
-
-    fn accepted(&self, bytes: &[u8], offset: usize) -> Outcome {
-        self.counters.add(Counter::Accepted, 1.0);
         Outcome::Accepted(SignatureText::of(bytes, offset))
-    }
-
-    /// Counts and records a rejection of what was not decoded.
-    pub(super) fn reject(&mut self, rejection: &Rejection, meta: &RequestMeta<'_>) {
-        self.record_rejection(rejection, meta, 0, None);
-    }
-
-    /// `answered_ns` is 0 where it is no result of a submission.
-    fn record_rejection(
-        &mut self,
-        rejection: &Rejection,
-        meta: &RequestMeta<'_>,
-        answered_ns: u64,
-        validation: Option<[f64; VALIDATION_NUMBERS]>,
-    ) {
-        self.counters.reject(rejection.reason);
-        let record = meta.record(rejection.message.as_bytes(), answered_ns, answered_ns);
-        let is_written = self.records.rejected(&record, rejection.reason, validation);
-        self.rejection_written(is_written, answered_ns.max(meta.received_ns));
-    }
-
-    /// Counts and records a use of a key that its policy does not allow, with the message for its
-    /// account.
-    pub(super) fn violated(&mut self, message: &str, meta: &RequestMeta<'_>) {
-        self.counters.reject(Reason::Unauthorized);
-        let is_written = self.records.violated(&meta.record(message.as_bytes(), 0, 0));
-        self.rejection_written(is_written, meta.received_ns);
     }
 
     /// Nothing was sent of what is published, if anything is; the reader skips it.
     fn void_record(&mut self, now_ns: u64) {
         if self.records.void() {
             self.fan_out.recorded(now_ns);
-        }
-    }
-
-    fn rejection_written(&mut self, is_written: bool, now_ns: u64) {
-        if is_written {
-            self.fan_out.recorded(now_ns);
-        } else {
-            self.counters.add(Counter::RejectionRecordsDropped, 1.0);
         }
     }
 }
@@ -226,7 +158,12 @@ impl<'a> RequestMeta<'a> {
         Self { submitter, received_ns, body_bytes, max_retries: None }
     }
 
-    fn record(&self, bytes: &'a [u8], decoded_ns: u64, sent_ns: u64) -> SubmissionRecord<'a> {
+    pub(super) fn record(
+        &self,
+        bytes: &'a [u8],
+        decoded_ns: u64,
+        sent_ns: u64,
+    ) -> SubmissionRecord<'a> {
         let &Self { submitter, received_ns, body_bytes, max_retries, .. } = self;
         SubmissionRecord {
             bytes,
@@ -254,13 +191,6 @@ impl SignatureText {
         self.text.get(..self.size).unwrap_or_default()
     }
 }
-
-/// Of a transaction that is valid and was not sent; nothing more is said of it.
-const VALID: [f64; VALIDATION_NUMBERS] = {
-    let mut numbers = [0.0; VALIDATION_NUMBERS];
-    numbers[0] = 1.0;
-    numbers
-};
 
 /// Priority fee and tip: `offeredLamports` of `src/core/flow.ts`.
 fn offered_lamports(accepted: &Accepted) -> f64 {

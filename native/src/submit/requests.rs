@@ -5,6 +5,7 @@
 //! limit was charged.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
@@ -21,15 +22,20 @@ use crate::http::response::{ResponseWriter, push_result};
 use crate::http::rpc_body::{
     self, Call, MAIN_THREAD_METHODS, batch_of, call_id, decode_text, parse_body,
 };
-use crate::submit::counters::Counter;
+use crate::submit::counters::{Counter, Counters};
 use crate::submit::fan_out::{EngineHandle, FanOutResult};
-use crate::submit::key_table::{Key, NotAdmitted};
+use crate::submit::ingress_path::IngressPath;
+use crate::submit::key_table::{Key, KeyTable, NotAdmitted};
 use crate::submit::path::{RequestMeta, SignatureText, SubmitPath};
-use crate::submit::thread_status::ThreadState;
+use crate::submit::thread_status::{ThreadState, ThreadStatus};
 
 /// The request handler of an ingress thread.
 pub struct SubmitHandler<E> {
-    pub(super) path: SubmitPath<E>,
+    pub(super) path: IngressPath<E>,
+    /// Which keys are admitted, and what their limits are.
+    pub(super) keys: Arc<KeyTable>,
+    /// What the main thread reads of this thread's state.
+    status: Arc<ThreadStatus>,
     writer: ResponseWriter,
     transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
     pub(super) sent: FanOutResult,
@@ -41,17 +47,24 @@ struct OfMainThread;
 impl<E: EngineHandle> SubmitHandler<E> {
     /// A handler without submissions so far, of connections that may be idle for this time.
     #[must_use]
-    pub fn new(path: SubmitPath<E>, idle_timeout_ns: u64) -> Self {
+    pub fn new(
+        inner: SubmitPath<E>,
+        keys: Arc<KeyTable>,
+        counters: Counters,
+        status: Arc<ThreadStatus>,
+        idle_timeout_ns: u64,
+    ) -> Self {
+        let path = IngressPath { inner, counters };
         let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
         let writer = ResponseWriter::new(idle_timeout_ns);
-        Self { path, writer, transaction, sent: FanOutResult::default() }
+        Self { path, keys, status, writer, transaction, sent: FanOutResult::default() }
     }
 
     fn admit(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
-        let received_ns = self.path.fan_out.now_ns();
-        self.path.fan_out.flush_if_due(received_ns);
+        let received_ns = self.path.inner.fan_out.now_ns();
+        self.path.inner.fan_out.flush_if_due(received_ns);
         let Request { token, from, .. } = *request;
-        let key = match self.path.keys.admit(token, from, received_ns, unix_ms) {
+        let key = match self.keys.admit(token, from, received_ns, unix_ms) {
             Ok(key) => key,
             Err(reason) => return self.refuse(request, reason, received_ns, out),
         };
@@ -133,12 +146,12 @@ impl<E: EngineHandle> SubmitHandler<E> {
         out: &mut Vec<u8>,
     ) -> Option<Reason> {
         let &Request { endpoint, token, from, .. } = request;
-        let received_ns = self.path.fan_out.now_ns();
-        self.path.fan_out.flush_if_due(received_ns);
+        let received_ns = self.path.inner.fan_out.now_ns();
+        self.path.inner.fan_out.flush_if_due(received_ns);
         let not_admitted = match reason {
-            UnreadReason::KeyUnknown => self.path.keys.not_found(token),
+            UnreadReason::KeyUnknown => self.keys.not_found(token),
             UnreadReason::TooLarge(found, needed) => {
-                match self.path.keys.admit(token, from, received_ns, unix_ms) {
+                match self.keys.admit(token, from, received_ns, unix_ms) {
                     Err(not_admitted) => not_admitted,
                     Ok(key) => {
                         let rejection = Rejection::body_too_large(found, needed);
@@ -164,7 +177,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let size = out.len();
         let done = catch_unwind(AssertUnwindSafe(|| act(self, out)));
         if done.is_err() {
-            let _ = self.path.records.void();
+            let _ = self.path.inner.records.void();
             let rejection = Rejection::internal();
             self.path.counters.add(Counter::HandlerErrors, 1.0);
             self.path.counters.reject(rejection.reason);
@@ -239,7 +252,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         received_ns: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), OfMainThread> {
-        let Self { path, writer, transaction, sent } = self;
+        let Self { path, writer, transaction, sent, .. } = self;
         let body = request.body;
         let meta = RequestMeta::keyed(key, received_ns, body.len());
         match request.endpoint {
@@ -361,8 +374,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
         for (index, call) in calls.iter().enumerate() {
             if index > 0 {
                 body.push(',');
-                let now_ns = self.path.fan_out.now_ns();
-                if let Some(limited) = self.path.keys.charge_again(key, now_ns) {
+                let now_ns = self.path.inner.fan_out.now_ns();
+                if let Some(limited) = self.keys.charge_again(key, now_ns) {
                     self.path.reject(&limited, &meta);
                     limited.push_rpc(&mut body, &call_id(*call));
                     continue;
@@ -397,7 +410,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
 
 impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     fn has_key(&self, token: &[u8]) -> bool {
-        self.path.keys.has(token)
+        self.keys.has(token)
     }
 
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
@@ -416,7 +429,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 
     fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>) {
-        self.path.fan_out.flush_if_due(self.path.fan_out.now_ns());
+        self.path.inner.fan_out.flush_if_due(self.path.inner.fan_out.now_ns());
         let rejection = Rejection::draining();
         self.path.counters.reject(rejection.reason);
         self.refuse_without_body(endpoint, &rejection, out);
@@ -431,7 +444,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 
     fn proxied(&mut self, _reason: UnhandledReason) {
-        self.path.fan_out.flush_if_due(self.path.fan_out.now_ns());
+        self.path.inner.fan_out.flush_if_due(self.path.inner.fan_out.now_ns());
         self.path.counters.add(Counter::Proxied, 1.0);
     }
 
@@ -446,12 +459,12 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     fn proxy_rejected(&mut self, charged_token: Option<&[u8]>) {
         self.path.counters.reject(Reason::Overloaded);
         if let Some(token) = charged_token {
-            self.path.keys.refund_token(token);
+            self.keys.refund_token(token);
         }
     }
 
     fn idle(&mut self) {
-        let status = &self.path.status;
+        let status = &self.status;
         if status.state() == ThreadState::Running as u8 {
             status.enter(ThreadState::Idle);
         }
@@ -485,7 +498,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 
     fn end_turn(&mut self) {
-        self.path.fan_out.end_turn();
+        self.path.inner.fan_out.end_turn();
     }
 }
 

@@ -63,7 +63,7 @@ fn request_without_a_valid_key_is_answered_counted_and_not_charged() {
 #[test]
 fn request_before_keys_were_read_is_answered_503() {
     let mut fixture = Fixture::usual();
-    fixture.handler.path.keys = Arc::default();
+    fixture.handler.keys = Arc::default();
     assert_eq!(fixture.post(&good(1)), Handled::Answered);
     assert!(
         fixture.out[b"what was there".len()..].starts_with(b"HTTP/1.1 503 Service Unavailable")

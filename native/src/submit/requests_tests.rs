@@ -135,15 +135,14 @@ impl Fixture {
             noted: Rc::clone(&noted),
         };
         let path = SubmitPath {
-            keys: Arc::new(keys),
             dedup: dedup.clone(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
             fan_out: FanOut::new(targets.clone(), engine_handle),
             records: Records::new(events.clone()),
-            counters: Counters::open(&counters).unwrap(),
-            status: status.clone(),
         };
-        let handler = SubmitHandler::new(path, 75_000_000_000);
+        let counters = Counters::open(&counters).unwrap();
+        let keys = Arc::new(keys);
+        let handler = SubmitHandler::new(path, keys, counters, status.clone(), 75_000_000_000);
         Self {
             handler,
             targets,
@@ -485,13 +484,13 @@ fn transaction_that_another_thread_is_sending_is_awaited() {
             std::thread::sleep(std::time::Duration::from_micros(500));
             other.commit(bytes, 1);
         });
-        let SubmitHandler { path, sent, .. } = &mut fixture.handler;
-        let key = path.keys.find(Digest::of(TOKEN)).unwrap();
+        let SubmitHandler { path, keys, sent, .. } = &mut fixture.handler;
+        let key = keys.find(Digest::of(TOKEN)).unwrap();
         let meta = RequestMeta::keyed(&key, 1_000_000_000, 0);
         let outcome = loop {
             // The other thread may be slower than one turn's patience.
             match path.submit(bytes, &meta, sent) {
-                Err(_) => path.fan_out.end_turn(),
+                Err(_) => path.inner.fan_out.end_turn(),
                 Ok(signature) => break signature,
             }
         };
@@ -546,7 +545,7 @@ fn panic_in_the_handler_is_answered_as_internal() {
 fn removed_key_is_refused_at_once() {
     let mut fixture = Fixture::usual();
     assert!(fixture.handler.has_key(TOKEN));
-    assert!(fixture.handler.path.keys.remove(Digest::of(TOKEN)));
+    assert!(fixture.handler.keys.remove(Digest::of(TOKEN)));
     assert!(!fixture.handler.has_key(TOKEN));
     assert_eq!(fixture.post(&good(1)), Handled::Answered);
     assert_eq!((fixture.depth(), fixture.given()), (0, 0));

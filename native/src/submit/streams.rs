@@ -42,20 +42,20 @@ fn sha256(parts: &[&[u8]]) -> [u8; 32] {
 
 impl<E: EngineHandle> SubmitHandler<E> {
     fn key_of(&self, client: &QuicClient) -> Option<Arc<Key>> {
-        self.path.keys.find(Digest::new(&client.key))
+        self.keys.find(Digest::new(&client.key))
     }
 
     fn submit_stream(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {
         let &Submission { bytes, flags } = submission;
-        let received_ns = self.path.fan_out.now_ns();
-        self.path.fan_out.flush_if_due(received_ns);
+        let received_ns = self.path.inner.fan_out.now_ns();
+        self.path.inner.fan_out.flush_if_due(received_ns);
         let offset = peek_signature_offset(bytes);
         let signature = offset.and_then(|offset| signature_at(bytes, offset));
         let key = match self.admit_stream(client, received_ns) {
             Ok(key) => key,
             Err(reason) => return refused_with(reason, signature),
         };
-        let is_known = |offset| self.path.dedup.query(bytes, offset, received_ns);
+        let is_known = |offset| self.path.inner.dedup.query(bytes, offset, received_ns);
         let is_repeated = flags.is_answered_when_landed && offset.is_some_and(is_known);
         let max_retries = flags.is_sent_once.then_some(0);
         let meta =
@@ -74,7 +74,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             self.path.counters.reject(Reason::Unauthorized);
             return Err(Reason::Unauthorized);
         };
-        let admitted = self.path.keys.admit_key(key, client.from, received_ns, unix_ms);
+        let admitted = self.keys.admit_key(key, client.from, received_ns, unix_ms);
         admitted.map_err(|not_admitted| {
             if let Some(rejection) = self.not_admitted(not_admitted, received_ns) {
                 return rejection.reason;
@@ -95,7 +95,7 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
     }
 
     fn has_read_keys(&self) -> bool {
-        self.path.keys.is_read()
+        self.keys.is_read()
     }
 
     fn knows(&self, client: &QuicClient) -> bool {
@@ -111,8 +111,8 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
         let Some(key) = self.key_of(client) else {
             return StreamCredit { streams: 0, more_in_ns: None, burst: 0 };
         };
-        let now_ns = self.path.fan_out.now_ns() as f64;
-        let (streams, more_in_ns) = self.path.keys.available(&key, now_ns);
+        let now_ns = self.path.inner.fan_out.now_ns() as f64;
+        let (streams, more_in_ns) = self.keys.available(&key, now_ns);
         let more_in_ns = more_in_ns.is_finite().then_some(more_in_ns as u64);
         StreamCredit { streams, more_in_ns, burst: key.rate().burst as u32 }
     }
@@ -124,7 +124,7 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
     }
 
     fn tips(&self) -> Tips {
-        let TipRule { accounts, lamports_min } = self.path.decoder.tip_rule();
+        let TipRule { accounts, lamports_min } = self.path.inner.decoder.tip_rule();
         Tips {
             lamports_min: u64::try_from(*lamports_min).unwrap_or_default(),
             accounts: accounts.clone(),
@@ -134,14 +134,14 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
     fn submit(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {
         let decide = AssertUnwindSafe(|| self.submit_stream(client, submission));
         catch_unwind(decide).unwrap_or_else(|_| {
-            let _ = self.path.records.void();
+            let _ = self.path.inner.records.void();
             self.path.counters.add(Counter::HandlerErrors, 1.0);
             refused_with(Reason::Internal, None)
         })
     }
 
     fn refused(&mut self, client: Option<&QuicClient>, refusal: QuicRefusal, bytes: usize) -> u32 {
-        let received_ns = self.path.fan_out.now_ns();
+        let received_ns = self.path.inner.fan_out.now_ns();
         let reason = reason_of(refusal);
         let message = message_of(refusal, bytes);
         let costs_one = matches!(

@@ -23,7 +23,7 @@ fn client() -> QuicClient {
 fn fixture_with(burst: f64, policy: Option<PolicyTerms>) -> Fixture {
     let fixture = Fixture::new(burst);
     let digest = Digest::new(&client().key);
-    assert!(fixture.handler.path.keys.put(KeyTerms { digest, policy, ..terms(TOKEN, "acme") }));
+    assert!(fixture.handler.keys.put(KeyTerms { digest, policy, ..terms(TOKEN, "acme") }));
     fixture
 }
 
@@ -67,7 +67,7 @@ fn digest_of_a_public_key_is_the_one_that_edges_are_given() {
         0xa8, 0x00, 0x9c, 0x03, 0x19, 0x59, 0xec, 0x05, 0x9b, 0x7a, 0x80, 0x6a, 0x48, 0xd2, 0x75,
         0x7c, 0xbf,
     ]);
-    assert!(fixture.handler.path.keys.put(KeyTerms { digest, ..terms(TOKEN, "acme") }));
+    assert!(fixture.handler.keys.put(KeyTerms { digest, ..terms(TOKEN, "acme") }));
     assert_eq!(fixture.handler.account_of(&client()), Some(ACCOUNT_NUMBER));
 }
 

@@ -130,15 +130,14 @@ fn handler_of(
 ) -> Option<SubmitHandler<EngineRef>> {
     let engine = options.engine.clone();
     let path = SubmitPath {
-        keys: options.keys.clone(),
         dedup: shared.dedup.clone(),
         decoder: options.decoder.clone(),
         records: Records::new(engine.events().clone()),
-        counters: Counters::open(&shared.counters)?,
-        status,
         fan_out: FanOut::new(engine.targets().clone(), EngineRef(engine)),
     };
-    Some(SubmitHandler::new(path, options.event_loop.idle_timeout_ns))
+    let counters = Counters::open(&shared.counters)?;
+    let idle_timeout_ns = options.event_loop.idle_timeout_ns;
+    Some(SubmitHandler::new(path, options.keys.clone(), counters, status, idle_timeout_ns))
 }
 
 #[cfg(test)]
