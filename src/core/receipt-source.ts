@@ -33,8 +33,8 @@ export interface ChangeNumbers {
   /** The number of the change after that one; absent: the next higher one. */
   after?(number: number): number;
   /**
-   * Whether `after` of that number is final: it is not before the process that this one replaces
-   * says where its changes end. Absent: it is.
+   * Whether `after` of that number can no longer change. It can until the process that this one
+   * replaces has said which change its streams were told last. Absent: it cannot.
    */
   isAfterKnown?(number: number): boolean;
 }

@@ -36,7 +36,7 @@ export interface Framing {
   forwarded: string;
   /** Whether the client announces that no request follows (`connection: close`). */
   isLast: boolean;
-  /** Whether it does so in a form that the library does not recognize, and keeps the connection. */
+  /** Whether it does so in a form that the library overlooks, so that it keeps the connection. */
   isCloseUnseen: boolean;
 }
 
@@ -114,6 +114,7 @@ function visit(key: string, value: string): void {
     case "connection":
       if (!framing.isLast && CLOSE.test(value)) {
         framing.isLast = true;
+        // The library takes any five characters as `close`, in the first of these headers alone.
         framing.isCloseUnseen = hasConnectionHeader || value.length > "close".length;
       }
       hasConnectionHeader = true;

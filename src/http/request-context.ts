@@ -63,8 +63,11 @@ export interface BodyHandler {
   handle(context: RequestContext, bytes: Uint8Array): void;
 }
 
-/** A larger response may wait for its client to read, which then closes the connection itself. */
-const CLOSING_CHARS_MAX = 16_384;
+/**
+ * The largest response that closes a connection for an unseen `close`. The library holds what the
+ * client has not read of it, without the bound of `response-end.ts`.
+ */
+const CLOSING_BYTES_MAX = 16_384;
 
 /** The responses to the calls of a JSON-RPC batch. */
 export interface BatchResponse {
@@ -84,7 +87,7 @@ export class RequestContext implements PendingRequest {
    * connection if another request follows.
    */
   isLast = false;
-  /** Whether the library does not close the connection for it, so that the response must. */
+  /** Whether the library overlooks that, so that the response must close the connection. */
   isCloseUnseen = false;
   /** Whether the key came in the query, of which every response warns. */
   isKeyInQuery = false;
@@ -299,10 +302,14 @@ export class RequestContext implements PendingRequest {
     if (this.#headOnly) {
       response.writeHeader("content-length", String(Buffer.byteLength(body)));
       this.#endWithoutBody();
-    } else if (this.#closes || (this.isCloseUnseen && body.length <= CLOSING_CHARS_MAX)) {
+    } else if (this.#closes || this.#closesUnseen(body)) {
       response.pause();
       response.end(body, true);
     } else endResponse(response, this.#tracker, body);
+  }
+
+  #closesUnseen(body: string): boolean {
+    return this.isCloseUnseen && Buffer.byteLength(body) <= CLOSING_BYTES_MAX;
   }
 
   /** Whether the connection is closed after this response. */
@@ -319,7 +326,7 @@ export class RequestContext implements PendingRequest {
     if (this.#tracker.allowEmptyBody()) {
       // The client closes: this method of the library cannot. Its second parameter only announces
       // it, and makes it write a wrong length.
-      if (this.#closes) response.writeHeader("connection", "close");
+      if (this.#closes || this.isCloseUnseen) response.writeHeader("connection", "close");
       response.endWithoutBody();
       return;
     }

@@ -1,6 +1,6 @@
 /**
- * Interfaces that landing needs: the cluster's blocks and statuses, a way to resend, and what keeps
- * threads from sending the same copies. `src/edge` provides them.
+ * Interfaces that landing needs: the cluster's blocks and statuses, a way to resend, and a gate
+ * that keeps two threads from sending the same copy. `src/edge` passes them to it.
  */
 
 import type { Packet, ResendTo } from "../core/flow.ts";

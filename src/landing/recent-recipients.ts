@@ -2,10 +2,10 @@
  * Leaders that recently received each transaction in flight, so that none gets the same bytes twice
  * within the time in which it would drop them anyway.
  *
- * A leader matches by identity or by address. Both are kept as 32-bit tags, as is the delivery that
- * made the mark: a collision costs one resend. A row has a fixed number of marks. If all are
- * recent, every leader counts as served: one resend too few is better than a wasted one. All marks
- * can be cleared together, in constant time.
+ * A leader matches by identity or by address. Both are kept as 32-bit tags: a collision leaves out
+ * one resend. The delivery that made a mark is a tag too: a collision there sends one too many. A
+ * row has a fixed number of marks. If all are recent, every leader counts as served: one resend too
+ * few is better than a wasted one. All marks can be cleared together, in constant time.
  *
  * Hot path: `clear` and `add`.
  */
@@ -25,7 +25,7 @@ export function tagOf(text: string): number {
   return hash | 0;
 }
 
-/** The deliveries of a packet: of its first send (0), or of a resend. */
+/** A 32-bit tag of a delivery: of the packet's first send (`resend` 0), or of that resend. */
 export function deliveryTagOf(packetId: number, resend: number): number {
   return Math.imul(packetId, 0x9e3779b1) ^ resend;
 }

@@ -19,7 +19,10 @@ export class ReceiptChanges {
   #newest = 0;
   /** Number of the first change of this process. */
   #start = 1;
-  /** The last change that the replaced process told its streams; null: not known yet. */
+  /**
+   * The last change that the replaced process told its streams; null: not known yet; Infinity: it
+   * ended without saying.
+   */
   #lastOfOther: number | null = null;
 
   /** Names the numbers: those of the same name continue each other. */
@@ -51,7 +54,7 @@ export class ReceiptChanges {
 
   /**
    * That process uses no further numbers: its streams have been told all changes up to `last`;
-   * Infinity where nobody knows.
+   * Infinity: it ended without saying.
    */
   otherEnded(last: number): void {
     this.#lastOfOther = last;
@@ -63,7 +66,7 @@ export class ReceiptChanges {
     return isTold && number < this.#start ? this.#start : number + 1;
   }
 
-  /** Whether `after` of that number is final. */
+  /** Whether `after` of that number can no longer change. */
   isAfterKnown(number: number): boolean {
     return number + 1 >= this.#start || this.#lastOfOther !== null;
   }

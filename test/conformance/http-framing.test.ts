@@ -344,6 +344,21 @@ describe("Connection: close", () => {
     });
   }
 
+  it("among others is noticed by every route, and by a refusal", async () => {
+    const line = "Connection: TE, close";
+    for (const [request, status] of [
+      [`GET /ping HTTP/1.1\r\nHost: x\r\n${line}\r\n\r\n`, 200],
+      [post(RAW, BYTES, [line]), 401],
+    ] as const) {
+      const other = await connectRaw(edge.port);
+      other.write(request);
+      expect((await other.response()).status).toBe(status);
+      other.write(FOLLOW_UP);
+      await other.ended();
+    }
+    expect(edge.submitted).toEqual([]);
+  });
+
   for (const option of ["close", "Close", "foo, close"]) {
     it(`as "${option}" prevents execution of what follows it in the same segment`, async () => {
       client.write(Buffer.concat([last(option), Buffer.from(FOLLOW_UP, "latin1")]));

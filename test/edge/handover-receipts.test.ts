@@ -156,7 +156,7 @@ describe("the receipts of a replaced process", () => {
 
 describe("the changes of receipts", () => {
   it("continue in the successor where the streams of the old process ended", async () => {
-    const { old, next, exporter, send } = handover();
+    const { old, next, exporter, importer, send } = handover();
     const first = old.accept(1);
     await exporter.start(send);
     old.outcome(first, "sent");
@@ -179,6 +179,9 @@ describe("the changes of receipts", () => {
     expect(log.after(last - 1)).toBeLessThan(log.first);
     // And one of the successor's own continues with the next.
     expect(log.after(resumed)).toBe(resumed + 1);
+    // The end of the old process changes none of it.
+    importer.ended();
+    expect([log.after(last), log.after(last - 1)]).toEqual([log.first, last]);
   });
 
   it("may have been missed where the old process ended without a word", async () => {

@@ -113,6 +113,21 @@ describe("readFraming", () => {
     expect(read(said).forwarded).toBe("");
   });
 
+  it("knows which announcements of a close the library overlooks", () => {
+    for (const [values, isUnseen] of [
+      [["close"], false],
+      [["Close"], false],
+      [["close", "keep-alive"], false],
+      [["close,"], true],
+      [["TE, close"], true],
+      [["keep-alive", "close"], true],
+    ] as const) {
+      const framing = read(...values.map((value) => ["connection", value] as const));
+      expect([values, framing.isLast, framing.isCloseUnseen]).toEqual([values, true, isUnseen]);
+    }
+    expect(read(["connection", "closed"])).toMatchObject({ isLast: false, isCloseUnseen: false });
+  });
+
   it("reads the rest of a relayed request as of any other", () => {
     const rest = [["api-x-token", "k"] as const, ["content-length", "2"] as const];
     const framing = readWith("x-0a", [["x-0a", "said"], ...rest]);

@@ -388,6 +388,22 @@ describe("what was sent elsewhere", () => {
     expect(rig.landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 3 });
   });
 
+  it("takes its own mark back where it ends unsent, and not that of another packet", () => {
+    const rig = startedFixture();
+    rig.track(1);
+    rig.clock.advance(2_200);
+    rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs());
+    const repeat = (): readonly string[] => {
+      rig.clock.advance(500);
+      rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+      return resendTo(rig, 1);
+    };
+    rig.landing.outcome(outcomeOf(1, "b", "dropped", rig.clock.nowNs()));
+    expect(repeat()).toEqual([]);
+    rig.landing.outcome(outcomeOf(7, "b", "dropped", rig.clock.nowNs()));
+    expect(repeat()).toEqual(["b"]);
+  });
+
   it("is not in flight if its transaction is not", () => {
     const rig = startedFixture();
     expect(rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs())).toBe(false);

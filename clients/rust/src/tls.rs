@@ -85,7 +85,9 @@ fn roots_of(authorities: &[Vec<u8>]) -> Result<RootCertStore, ConnectError> {
 
 /// Those of a text in PEM; anything else is taken as one in DER.
 fn certificates_of(authority: &[u8]) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
-    let certificates = CertificateDer::pem_slice_iter(authority).collect::<Result<Vec<_>, _>>();
+    // The parser expects a line to begin with its first dash.
+    let text = authority.strip_prefix(b"\xef\xbb\xbf").unwrap_or(authority).trim_ascii_start();
+    let certificates = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
     match certificates.map_err(|cause| no_certificate(authority, cause))? {
         none if none.is_empty() => Ok(vec![CertificateDer::from(authority.to_vec())]),
         some => Ok(some),
@@ -165,6 +167,8 @@ mod tests {
         let both = format!("# two\n{}\n{}", one.pem(), other.pem()).into_bytes();
         assert_eq!(roots_of(&[one.der().to_vec()]).unwrap().len(), 1);
         assert_eq!(roots_of(std::slice::from_ref(&both)).unwrap().len(), 2);
+        let marked = format!("\u{feff} {}{}", one.pem(), other.pem()).into_bytes();
+        assert_eq!(roots_of(&[marked]).unwrap().len(), 2);
         assert_eq!(roots_of(&[both, certificate().der().to_vec()]).unwrap().len(), 3);
     }
 

@@ -34,7 +34,7 @@ pub enum Command {
     ListenQuic(Box<QuicServer>),
     /// Proxy health checks from now on: the upstream server answers that this edge drains.
     AnnounceDrain,
-    /// Refuse submissions, and proxy every other request: the upstream server rejects new work.
+    /// Refuse new submissions, and proxy every other request: the upstream server rejects new work.
     Drain,
     /// Close each connection with its next response.
     DisableKeepAlive,

@@ -1,4 +1,4 @@
-//! Handles: how JavaScript names what the engine holds for it, such as decoders and threads.
+//! Handles: how JavaScript names what the addon holds for it: engines, decoders, threads.
 //!
 //! A handle is a slot index and the number of times that slot was used, so that a stale handle
 //! finds nothing instead of another object. Above 0, and below 2^24.

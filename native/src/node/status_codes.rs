@@ -1,5 +1,5 @@
-//! The status codes that the exports return: 0, or a negative number. `src/native/contract.ts` has
-//! those that TypeScript names, tests included, under the same names.
+//! The status codes that the exports return: 0, or a negative number. `src/native/contract.ts`
+//! repeats those that TypeScript or its tests use, under the same names.
 
 use crate::quic::engine::{OpenError, StartError};
 

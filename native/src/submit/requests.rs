@@ -100,8 +100,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
         Handled::Answered
     }
 
-    /// Counts the rejection of a request that is not admitted, and returns it. None where only the
-    /// main thread can judge the key.
+    /// Counts the rejection of a request that is not admitted, and returns it. None, and nothing is
+    /// counted, where only the main thread can judge the key.
     pub(super) fn not_admitted(
         &mut self,
         reason: NotAdmitted,

@@ -79,6 +79,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             if let Some(rejection) = self.not_admitted(not_admitted, received_ns) {
                 return rejection.reason;
             }
+            // No stream can be passed to the main thread.
             self.path.counters.reject(Reason::Overloaded);
             Reason::Overloaded
         })

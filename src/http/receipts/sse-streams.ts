@@ -7,7 +7,7 @@
  *   open ─▶ reading ◀─▶ stalled: the client reads too slowly; it resumes where it was
  *     │      ▲   │          └─▶ closed when that lasts, or when its key is no longer valid
  *     │      │   └─▶ ended when this edge drains
- *     └─▶ waiting: the process that this one replaces did not say yet where its changes end
+ *     └─▶ waiting: the replaced process has not yet said where its streams ended
  *
  * The number is the event's id. A client that reconnects with `Last-Event-ID` continues after it;
  * where changes in between are no longer kept, an event `gap` reports it.
@@ -285,6 +285,8 @@ export function createStreams(deps: StreamsDeps): Streams {
           const last = readAlone(stream, RECEIPT_STREAM_STEPS_PER_ROUND);
           write(stream, last + headOf(stream) + DRAINING, clock.nowNs());
         }
+        // Without an id: the client resumes elsewhere where it would have here.
+        else if (stream.stalledNs === 0) write(stream, DRAINING, clock.nowNs());
         release(stream);
         stream.connection.end();
       }

@@ -134,12 +134,27 @@ describe("a stream of a replaced process", () => {
     expect(streams.counters.gaps).toBe(2);
   });
 
-  it("ends as its client began it when the successor drains meanwhile", () => {
+  it("has no id when the successor drains meanwhile, so that its client resumes as before", () => {
     const { streams, open } = replaced();
-    const { client } = open({ lastEventId: "e-2" });
+    const { client, lastId } = open({ lastEventId: "e-2" });
     streams.drain();
-    expect([client.text, client.isEnded]).toEqual(["retry: 1000\n\n", true]);
+    expect(client.text).toMatch(/^retry: 1000\n\n: this edge is draining/);
+    expect([lastId(), client.isEnded]).toEqual(["", true]);
     expect(streams.counters).toMatchObject({ open: 0, gaps: 0 });
+  });
+
+  it("leaves the account's other streams alone, while it waits and when its client leaves", () => {
+    const { clock, streams, add, open } = replaced();
+    const other = open();
+    const waiting = open({ lastEventId: "e-2" });
+    for (const state of ["accepted", "landed"]) {
+      add(state);
+      clock.advance(20);
+      expect(other.told()).toEqual([state]);
+      letIn(waiting.stream).left();
+    }
+    expect(streams.counters).toMatchObject({ open: 1, gaps: 0 });
+    expect(waiting.told()).toEqual([]);
   });
 });
 

@@ -29,7 +29,7 @@ pub struct NativeConfig {
     pub is_solana_tpu: bool,
     /// Whether any server certificate is accepted.
     pub trusts_any: bool,
-    /// Authorities in DER; none: those of the system.
+    /// Authorities, each in PEM or DER; none: those of the system.
     pub authorities: Vec<Uint8Array>,
     /// As in `Config` of the Rust client.
     pub receipts: bool,
