@@ -76,11 +76,8 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
     handler: BodyHandler,
   ): void {
     const framing = readFraming(headers, proxySource.headerName);
-    const { token, isKeyInQuery, isText, bodySize, rejection, forwarded } = framing;
-    context.isLast = framing.isLast;
-    context.isCloseUnseen = framing.isCloseUnseen;
-    context.isKeyInQuery = isKeyInQuery;
-    context.isText = isText;
+    const { token, bodySize, rejection, forwarded } = framing;
+    context.useFraming(framing);
     if (rejection !== null) {
       context.rejectAndClose(rejection);
       return;

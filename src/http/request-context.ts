@@ -20,6 +20,7 @@
 import { INTERNAL_REJECTION, REJECTIONS, type Rejection } from "../core/errors.ts";
 import type { SubmitResult } from "../core/flow.ts";
 import type { Principal } from "../limits/access-control.ts";
+import type { Framing } from "./framing.ts";
 import type { ProxiedRequest } from "./proxied-request.ts";
 import type { PendingRequest, RequestTracker } from "./request-tracker.ts";
 import {
@@ -134,6 +135,14 @@ export class RequestContext implements PendingRequest {
   remoteAddress(): string {
     if (this.proxied !== null) return this.proxied.remoteAddress;
     return Buffer.from(this.#response.getRemoteAddressAsText()).toString("latin1");
+  }
+
+  /** Takes over what the headers say of the body and of the response. */
+  useFraming({ isLast, isCloseUnseen, isKeyInQuery, isText }: Readonly<Framing>): void {
+    this.isLast = isLast;
+    this.isCloseUnseen = isCloseUnseen;
+    this.isKeyInQuery = isKeyInQuery;
+    this.isText = isText;
   }
 
   /** Responds to a HEAD request: the same headers, no body. */

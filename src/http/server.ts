@@ -107,10 +107,8 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
   /** Checks and serves every request that is not a submission. */
   function serveRest(context: RequestContext, request: uws.HttpRequest): void {
     const framing = readFraming(request, proxySource.headerName);
-    const { token, isKeyInQuery, bodySize, rejection, forwarded } = framing;
-    context.isLast = framing.isLast;
-    context.isCloseUnseen = framing.isCloseUnseen;
-    context.isKeyInQuery = isKeyInQuery;
+    const { token, bodySize, rejection, forwarded } = framing;
+    context.useFraming(framing);
     if (rejection !== null) {
       context.rejectAndClose(rejection);
       return;
