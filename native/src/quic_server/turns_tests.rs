@@ -63,7 +63,12 @@ impl Turns {
     async fn client(&mut self) -> (Endpoint, Connection) {
         let address = self.server.local_addr().unwrap();
         let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        endpoint.set_default_client_config(client_of(ALPN_TOUCHDOWN, Some(&SEED)));
+        let mut config = client_of(ALPN_TOUCHDOWN, Some(&SEED));
+        // It sends what the test sends, and no packets that find out how large they may be.
+        let mut transport = quinn::TransportConfig::default();
+        transport.mtu_discovery_config(None);
+        config.transport_config(Arc::new(transport));
+        endpoint.set_default_client_config(config);
         let connecting = endpoint.connect(address, "localhost").unwrap();
         let connection = self.during(connecting).await.unwrap();
         (endpoint, connection)
@@ -154,29 +159,38 @@ async fn client_that_sends_little_is_acknowledged_in_the_same_turn() {
     };
     // So much that it is not told of each stream.
     turns.with(|state| state.credit = 1_000_000);
-    let streams = [
-        turns.during(connection.open_uni()).await.unwrap(),
-        turns.during(connection.open_uni()).await.unwrap(),
-    ];
+    let first = turns.during(connection.open_uni()).await.unwrap();
+    let mut further = Vec::new();
+    for _ in 0..2 {
+        further.push(turns.during(connection.open_uni()).await.unwrap());
+    }
     // What the handshake left to acknowledge.
     turns.during(tokio::time::sleep(2 * ACK_DELAY)).await;
-    turns.server.connections.iter_mut().flatten().for_each(|it| it.sent_ns = 0);
-    let before = acknowledged(&turns);
-    let [first, second] = streams;
+    let set_sent = |turns: &mut Turns, sent_ns| {
+        turns.server.connections.iter_mut().flatten().for_each(|it| it.sent_ns = sent_ns);
+    };
+    set_sent(&mut turns, 0);
+    let mut before = acknowledged(&turns);
     submitted(&connection, first).await;
     turns.turn();
     assert_eq!(acknowledged(&turns), before + 1);
-    // A further one waits for others.
-    submitted(&connection, second).await;
-    turns.server.connections.iter_mut().flatten().for_each(|it| it.sent_ns = NEVER_NS);
-    turns.turn();
-    assert_eq!(acknowledged(&turns), before + 1);
-    assert_eq!(turns.with(|state| state.submitted.len()), 2);
-    // Once nothing was sent for a while, any turn of the connection acknowledges it.
-    turns.server.connections.iter_mut().flatten().for_each(|it| it.sent_ns = 0);
-    turns.server.list_all();
-    turns.turn();
-    assert_eq!(acknowledged(&turns), before + 2);
+    let mut waited = 0;
+    for stream in further {
+        before = acknowledged(&turns);
+        submitted(&connection, stream).await;
+        set_sent(&mut turns, NEVER_NS);
+        turns.turn();
+        waited += usize::from(acknowledged(&turns) == before);
+        // Once nothing was sent for a while, any turn of the connection acknowledges it.
+        set_sent(&mut turns, 0);
+        turns.server.list_all();
+        turns.turn();
+        assert_eq!(acknowledged(&turns), before + 1);
+    }
+    // Of its first 64 packet numbers quinn leaves out one, and a gap is acknowledged at once. So of
+    // two that should wait, one may not.
+    assert!(waited > 0);
+    assert_eq!(turns.with(|state| state.submitted.len()), 3);
 }
 
 /// Two clients of which each has sent more than one turn reads of both.
