@@ -14,7 +14,8 @@ use support::malicious_leader::{Behaviour, MaliciousLeader};
 use support::packets::*;
 use support::rng::rng;
 use support::{
-    ACKED, CLOSED, DROPPED, FAILED, LONG_MS, Leader, LeaderOptions, SENT, Sender, ended, options,
+    ACKED, CLOSED, DROPPED, FAILED, LONG_MS, Leader, LeaderOptions, SENT, Sender, counter, ended,
+    options,
 };
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event::{CloseCause, Reason};
@@ -84,7 +85,7 @@ fn survive(name: &str, end: End, mut frames: impl FnMut(usize) -> Vec<u8>) {
         assert_eq!([count(0, &ENDS), count(1, &ENDS)], [1, 1], "{name}: one outcome per delivery");
         assert_eq!(count(0, &[SENT]), count(0, &[ACKED, FAILED]), "{name}: sent before");
     }
-    assert_eq!(sender.engine.counters()[5], 0, "{name}: panics");
+    assert_eq!(counter(&sender.engine, "panics"), 0, "{name}: panics");
     let closed = sender.events.iter().filter(|one| one.kind == CLOSED);
     let closed: Vec<_> = closed.map(|one| (one.peer, one.reason, one.detail)).collect();
     let expected = end.map(|code| (peers[0], CloseCause::Protocol as u8, code));
@@ -212,7 +213,7 @@ fn random_frames_end_at_most_their_own_connection() {
     }
     sender.until("ended", |events| ended(events) as u64 == 2 * ODD_LEADERS);
     let acked = sender.events.iter().filter(|one| one.kind == ACKED && one.tag == 1);
-    assert_eq!((acked.count() as u64, sender.engine.counters()[5]), (ODD_LEADERS, 0));
+    assert_eq!((acked.count() as u64, counter(&sender.engine, "panics")), (ODD_LEADERS, 0));
 }
 
 const ODD_LEADERS: u64 = 100;

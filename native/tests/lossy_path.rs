@@ -8,7 +8,7 @@ use std::time::Duration;
 use touchdown_native::quic::landed_shares::Offer;
 
 use support::path::Path;
-use support::{ACKED, LONG_MS, Leader, LeaderOptions, Sender, ended, options};
+use support::{ACKED, LONG_MS, Leader, LeaderOptions, Sender, counter, ended, options};
 
 /// Sends through a path that alters datagrams of both sides; `harm` receives the number of
 /// datagrams before.
@@ -28,7 +28,7 @@ fn delivers_all_through(harm: fn(Vec<u8>, usize) -> Vec<Vec<u8>>) {
     sender.assert_conserved(0..100);
     assert_eq!(sender.count(ACKED), 100);
     leader.assert_received(100);
-    assert_eq!(sender.engine.counters()[5], 0, "panics");
+    assert_eq!(counter(&sender.engine, "panics"), 0, "panics");
 }
 
 #[test]
@@ -111,5 +111,5 @@ fn hundreds_of_opened_and_closed_connections_leave_nothing() {
     }
     sender.assert_conserved(1..=tx);
     let engine = sender.engine.clone();
-    sender.until("forgotten", |_| engine.counters()[1] == 0);
+    sender.until("forgotten", |_| counter(&engine, "peers") == 0);
 }

@@ -19,6 +19,7 @@ use touchdown_native::quic::event::Reason;
 use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::limits::CORKED_DELIVERIES_MAX;
 use touchdown_native::quic::peer::uncork;
+use touchdown_native::quic::send_result::SendStatus;
 
 /// The transactions that the leader received, each as its first byte and its size.
 fn received(leader: &Leader) -> Vec<(u8, usize)> {
@@ -39,7 +40,7 @@ fn corked_deliveries_are_sent_on_uncork_in_fewer_packets_than_transactions() {
     for tx in 0..12 {
         let status =
             sender.engine.cork(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS, Offer::default());
-        assert_eq!((status.wire, status.live, status.queued), (0, 1, 0));
+        assert_eq!((status.wire, status.queued), (0, 1));
     }
     sender.drain_now();
     assert_eq!((sender.count(SENT), peer.queued(), leader.received_count()), (1, 0, 1));
@@ -231,7 +232,10 @@ fn corked_deliveries_to_a_closed_connection_are_reported() {
     }
     sender.engine.peer_close(gone, Duration::ZERO);
     sender.closed(gone);
-    assert_eq!(sender.engine.cork(&[gone, 0], &[9; 400], 9, LONG_MS, Offer::default()).live, 0);
+    assert_eq!(
+        sender.engine.cork(&[gone, 0], &[9; 400], 9, LONG_MS, Offer::default()),
+        SendStatus::default()
+    );
     uncork();
     sender.until("ended", |events| ended(events) == 7);
     let of_gone: Vec<_> = sender.events.iter().filter(|one| one.kind == DROPPED).collect();
@@ -247,7 +251,7 @@ fn the_leaders_queue_bounds_uncorked_deliveries() {
     let id = sender.open(silent.local_addr().unwrap());
     for tx in 0..6 {
         let status = sender.engine.cork(&[id, 0], &[1; 100], tx, LONG_MS, Offer::default());
-        assert_eq!((status.live, status.queued), (0, 1));
+        assert_eq!((status.wire, status.queued), (0, 1));
     }
     uncork();
     sender.until("dropped", |events| ended(events) == 2);
@@ -282,7 +286,10 @@ fn corked_deliveries_are_reported_when_the_engine_stops() {
     let id = sender.open_admitted(leader.address);
     sender.engine.cork(&[id, 0], &[1; 50], 1, LONG_MS, Offer::default());
     sender.engine.stop(Duration::ZERO);
-    assert_eq!(sender.engine.cork(&[id, 0], &[1; 50], 2, LONG_MS, Offer::default()).live, 0);
+    assert_eq!(
+        sender.engine.cork(&[id, 0], &[1; 50], 2, LONG_MS, Offer::default()),
+        SendStatus::default()
+    );
     uncork();
     sender.drain_now();
     let dropped = |tx| sender.events.iter().any(|one| one.kind == DROPPED && one.tx == tx);

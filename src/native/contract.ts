@@ -124,7 +124,6 @@ export const CLOSE_CAUSE = {
 export const STREAM_STOPPED = 6;
 /** The numbers of `engineCounters`, in order. */
 export const ENGINE_COUNTERS = [
-  "sends",
   "peers",
   "eventsLost",
   "inboxDrops",

@@ -10,12 +10,8 @@ import {
   HEADERS_JSON,
   HEADERS_TEXT,
   KEY_IN_QUERY_LINE,
-  NO_EXTRAS,
   PREFLIGHT_HEADERS,
   rawAccepted,
-  rawRejected,
-  rejectionHeaders,
-  rpcRejected,
   rpcResult,
 } from "../../src/http/response.ts";
 import { KEYLESS_METHODS } from "../../src/http/submit/json-rpc-parse.ts";
@@ -291,27 +287,6 @@ describe("the responses of an ingress thread", () => {
     const literal = new RegExp(`const ${name}: &str =\\s+"([\\s\\S]*?)";`).exec(text)?.[1] ?? "";
     return JSON.parse(`"${literal.replace(/\\\n\s*/g, "")}"`) as string;
   };
-  /** What `format!` makes of the raw string that starts so. */
-  const formatted = (start: string, id: string): string => {
-    const literal = new RegExp(`r#"(${start}.*?)"#`).exec(text)?.[1] ?? "";
-    return literal
-      .replaceAll("{message}", string("OVERLOADED"))
-      .replaceAll("{id}", id)
-      .replaceAll("{{", "{")
-      .replaceAll("}}", "}");
-  };
-
-  it("have the rejection of the main thread's, as the connection's last response", () => {
-    const rejection = { reason: "overloaded", message: string("OVERLOADED"), data: {} } as const;
-    const headers = rejectionHeaders(rejection, NO_EXTRAS);
-    expect(string("HEAD_OVERLOADED")).toBe(
-      `HTTP/1.1 503 Service Unavailable\r\ncontent-type: ${headers}\r\n` +
-        "Connection: close\r\nContent-Length: ",
-    );
-    expect(formatted(String.raw`\{\{"success"`, "")).toBe(rawRejected(rejection));
-    expect(formatted(String.raw`\{\{"jsonrpc"`, "7")).toBe(rpcRejected("7", rejection));
-  });
-
   it("have the preflight of the main thread's, as the connection's last response", () => {
     const lines = PREFLIGHT_HEADERS.map(([name, value]) => `${name}: ${value}\r\n`).join("");
     expect(string("PREFLIGHT")).toBe(

@@ -95,7 +95,6 @@ describe("Rust and contract.ts agree on", () => {
     expect(names.map(([, name = ""]) => camel(name))).toEqual(ENGINE_COUNTERS);
     const values = arrayOf(engine, "pub fn counters\\(&self\\) -> [^\\n]*").split(",\n");
     expect(values.map((value) => /(\w+)\.(?:load|len|lost|map)\(/.exec(value)?.[1])).toEqual([
-      "sends",
       "peer_table",
       "events",
       "inbox_drops",

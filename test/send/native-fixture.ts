@@ -60,7 +60,7 @@ export class FakeNative implements NativeSending {
     return 0;
   }
   /** In the order of ENGINE_COUNTERS. */
-  counters = [0, 0, 0, 0, 0, 0, 0, 0];
+  counters = [0, 0, 0, 0, 0, 0, 0];
   engineCounters(_: number, out: Float64Array): number {
     out.set(this.counters);
     return this.counters.length;

@@ -19,14 +19,11 @@ use mio::event::Event;
 use mio::{Registry, Token};
 use rustls::ServerConfig;
 
-use crate::http::client_socket::AcceptedSocket;
-use crate::http::connection_limits::AddressPermit;
 use crate::http::deadline::{Part, ReadClock, is_past};
 use crate::http::dispatch::{Dispatched, Drain, dispatch};
-use crate::http::handler::{
-    ClientCloseReason, ForwardedMeta, HandshakeResult, RequestHandler, UnhandledReason,
-};
+use crate::http::handler::{ClientCloseReason, ForwardedMeta, HandshakeResult, RequestHandler};
 use crate::http::large_request::LargeRequest;
+use crate::http::mailbox::AcceptedSocket;
 use crate::http::permits::{Permit, Permits};
 use crate::http::preamble::preamble_size;
 use crate::http::proxy::{
@@ -131,7 +128,7 @@ enum ParseOutcome {
 pub(crate) struct Client {
     socket: BufferedSocket,
     from: IpAddr,
-    _address_permit: AddressPermit,
+    _address_permit: Permit,
     /// Received bytes that are not parsed yet, or of an incomplete request.
     input: Vec<u8>,
     /// The submission that is being received, if it is larger than the read buffer.
@@ -513,7 +510,7 @@ impl Client {
                 Dispatched::Large(total) => {
                     let Some(permit) = cx.large_permits.try_acquire(self.from) else {
                         // The main thread has a bound for all of them.
-                        handler.proxied(UnhandledReason::Large);
+                        handler.proxied();
                         let meta = ForwardedMeta::default();
                         let is_asked = std::mem::take(&mut self.is_continued);
                         let (count, framing) = forwarded(meta).write(&head, rest, is_asked, out);

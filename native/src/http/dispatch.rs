@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::http::deadline::Part;
 use crate::http::handler::{
     Endpoint, ForwardedMeta, Handled, Health, KEYLESS_BODY_BYTES_MAX, Request, RequestHandler,
-    UnhandledReason, UnreadReason,
+    UnreadReason,
 };
 use crate::http::json_rpc::read_health;
 use crate::http::rejection_table::Reason;
@@ -64,7 +64,6 @@ pub(crate) fn dispatch<H: RequestHandler>(
     drain: Drain,
     out: &mut Vec<u8>,
 ) -> Dispatched {
-    let is_draining = drain == Drain::Refusing;
     let total = head.size + head.body_size;
     let Some(body) = bytes.get(head.size..total) else {
         let has_started = bytes.len() > head.size;
@@ -74,9 +73,7 @@ pub(crate) fn dispatch<H: RequestHandler>(
             return pending;
         }
         let Some(submission) = head.submission() else {
-            let reason =
-                if is_draining { UnhandledReason::Draining } else { UnhandledReason::Other };
-            return proxy(handler, reason, true);
+            return proxy(handler, true);
         };
         let may_withhold = head.expects && !has_started;
         return match before_body(handler, head, submission, may_withhold, from, drain, out) {
@@ -85,26 +82,24 @@ pub(crate) fn dispatch<H: RequestHandler>(
             BeforeBody::Decided(dispatched) => dispatched,
         };
     };
-    if is_draining {
+    if drain == Drain::Refusing {
         return match head.submission() {
             Some(submission) if !may_be_keyless(submission.endpoint, head.body_size) => {
                 refuse_draining(handler, head, submission.endpoint, out)
             }
-            _ => proxy(handler, UnhandledReason::Draining, false),
+            _ => proxy(handler, false),
         };
     }
     out.clear();
     if let Some(health) = health_of(head, body) {
         if !may_answer(&health, drain) {
-            return proxy(handler, UnhandledReason::Draining, false);
+            return proxy(handler, false);
         }
         handler.health(&health, out);
         return Dispatched::Answered;
     }
     let Some(&Submission { endpoint, token }) = head.submission() else {
-        let is_ambiguous = head.is_ambiguous;
-        let reason = if is_ambiguous { UnhandledReason::Ambiguous } else { UnhandledReason::Other };
-        return proxy(handler, reason, false);
+        return proxy(handler, false);
     };
     let is_drain_announced = drain != Drain::None;
     match handler.handle(&Request { endpoint, token, from, body, is_drain_announced }, out) {
@@ -150,7 +145,7 @@ fn before_body<H: RequestHandler>(
     let request = Request { endpoint, token, from, body: &[], is_drain_announced };
     out.clear();
     let Some(refused) = handler.refuse_unread(&request, reason, out) else {
-        return BeforeBody::Decided(proxy(handler, UnhandledReason::Large, !is_known));
+        return BeforeBody::Decided(proxy(handler, !is_known));
     };
     warn_of_query_key(head, out);
     let is_too_large = refused == Reason::TooLarge || head.body_size > UNREAD_BODY_BYTES_MAX;
@@ -193,12 +188,8 @@ fn may_answer(health: &Health<'_>, drain: Drain) -> bool {
     drain == Drain::None || matches!(health, Health::Ping { .. })
 }
 
-fn proxy<H: RequestHandler>(
-    handler: &mut H,
-    reason: UnhandledReason,
-    is_upload: bool,
-) -> Dispatched {
-    handler.proxied(reason);
+fn proxy<H: RequestHandler>(handler: &mut H, is_upload: bool) -> Dispatched {
+    handler.proxied();
     Dispatched::Proxy { meta: ForwardedMeta::default(), is_upload }
 }
 

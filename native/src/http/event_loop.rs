@@ -14,14 +14,13 @@ use mio::event::Event;
 use mio::{Events, Poll, Token};
 use rustls::ServerConfig;
 
-use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection::{Client, ConnectionContext, Overdue, Progress};
 use crate::http::dispatch::{Drain, REQUEST_BYTES_MAX};
 use crate::http::handler::{ClientCloseReason, HandshakeResult, RequestHandler};
 use crate::http::idle_list::IdleList;
 use crate::http::large_request::{LARGE_REQUESTS_MAX, LARGE_REQUESTS_PER_ADDRESS};
 use crate::http::listener::{LISTENER, Listener};
-use crate::http::mailbox::{Command, Mailbox, Message, WAKER};
+use crate::http::mailbox::{AcceptedSocket, Command, Mailbox, Message, WAKER};
 use crate::http::permits::Permits;
 use crate::quic_server::server::QuicServer;
 use crate::sync::clock::{NS_PER_MS, NS_PER_S};

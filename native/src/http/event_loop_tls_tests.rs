@@ -93,7 +93,7 @@ fn proxied_requests_are_answered_over_tls() {
         client.send_text(&get("/"));
         client.receive();
     }
-    assert_eq!(server.proxied().len(), 3);
+    assert_eq!(server.proxied(), 3);
 }
 
 #[test]

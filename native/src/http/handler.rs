@@ -114,19 +114,6 @@ pub struct ForwardedMeta {
     pub received_ns: u64,
 }
 
-/// Why a request is proxied without a call of `handle`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum UnhandledReason {
-    /// It is no submission, or its headers ask for more than a response.
-    Other,
-    /// It is larger than the buffer for one request.
-    Large,
-    /// The edge is draining.
-    Draining,
-    /// Its framing is ambiguous; it is its connection's last.
-    Ambiguous,
-}
-
 /// Handles submissions, those of QUIC clients too. Every method is called on the event loop's
 /// thread.
 pub trait RequestHandler: StreamHandler {
@@ -152,7 +139,7 @@ pub trait RequestHandler: StreamHandler {
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>);
 
     /// A request is proxied without a call of `handle`.
-    fn proxied(&mut self, reason: UnhandledReason);
+    fn proxied(&mut self);
 
     /// The number of open connections changed.
     fn connections(&mut self, open: usize);

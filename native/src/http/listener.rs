@@ -3,15 +3,13 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{self, SocketAddr};
-use std::sync::Arc;
 
 use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::http::client_socket::AcceptedSocket;
-use crate::http::connection_limits::AddressLimits;
-use crate::http::mailbox::{EventLoopHandle, Listening};
+use crate::http::mailbox::{AcceptedSocket, EventLoopHandle, Listening};
+use crate::http::permits::Permits;
 use crate::sync::clock::NS_PER_MS;
 
 /// Connections that wait to be accepted; the same as uWebSockets.js uses.
@@ -42,7 +40,8 @@ pub fn listen_on(address: SocketAddr) -> io::Result<net::TcpListener> {
 pub struct Listener {
     socket: TcpListener,
     others: Vec<EventLoopHandle>,
-    addresses: Arc<AddressLimits>,
+    /// Of all threads; one address may hold a share.
+    permits: Permits,
     /// The next ingress thread: 0 is the one that accepts.
     next: usize,
     pub(super) can_accept: bool,
@@ -59,13 +58,13 @@ impl Listener {
         per_address: usize,
     ) -> Listening {
         let socket = TcpListener::from_std(socket);
-        Listening { socket, others, addresses: AddressLimits::new(per_address) }
+        Listening { socket, others, permits: Permits::new(usize::MAX, per_address) }
     }
 
     /// Accepts from this socket.
     pub(super) fn new(listening: Listening) -> Self {
-        let Listening { socket, others, addresses } = listening;
-        Self { socket, others, addresses, next: 0, can_accept: false, paused_until_ns: 0 }
+        let Listening { socket, others, permits } = listening;
+        Self { socket, others, permits, next: 0, can_accept: false, paused_until_ns: 0 }
     }
 
     /// Ends the accepts of this process. The kernel would go on to report connections to this
@@ -94,7 +93,7 @@ impl Listener {
             match self.socket.accept() {
                 Ok((stream, address)) => {
                     let from = address.ip().to_canonical();
-                    match self.addresses.take(from) {
+                    match self.permits.try_acquire(from) {
                         Some(address_permit) => self.dispatch_round_robin(
                             AcceptedSocket { stream, from, address_permit },
                             own,

@@ -1,17 +1,16 @@
 //! How other threads send commands to an event loop: a channel, and a waker that ends its poll.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use mio::net::TcpListener;
+use mio::net::{TcpListener, TcpStream};
 use mio::{Poll, Token, Waker};
 use rustls::ServerConfig;
 
-use crate::http::client_socket::AcceptedSocket;
-use crate::http::connection_limits::AddressLimits;
+use crate::http::permits::{Permit, Permits};
 use crate::quic_server::server::QuicServer;
 
 /// Most sockets on their way to one ingress thread; beyond it another one gets them.
@@ -52,13 +51,22 @@ pub enum Command {
     Report(Sender<()>),
 }
 
+/// An accepted socket on its way to the ingress thread that will serve it.
+#[derive(Debug)]
+pub(super) struct AcceptedSocket {
+    pub(super) stream: TcpStream,
+    pub(super) from: IpAddr,
+    /// Counts the connection against its address while it is open.
+    pub(super) address_permit: Permit,
+}
+
 /// A listening socket and what belongs to it.
 #[derive(Debug)]
 pub struct Listening {
     pub(super) socket: TcpListener,
     /// The event loops that share connections with the one that accepts.
     pub(super) others: Vec<EventLoopHandle>,
-    pub(super) addresses: Arc<AddressLimits>,
+    pub(super) permits: Permits,
 }
 
 impl Listening {

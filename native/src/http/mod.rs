@@ -2,17 +2,13 @@
 //! proxies every other one, as bytes, to the main thread's server (the upstream server).
 //!
 //! `event_loop` is the loop of a thread, with `listener`, `mailbox`, `socket`, TLS (`tls_session`,
-//! `tls_config`), and the limits of a client: `connection_limits`, `permits` and `deadline`.
+//! `tls_config`), and the limits of a client: `permits` and `deadline`.
 //! `dispatch` decides on each request, and calls a `handler` for submissions. `json_rpc` parses a
 //! client's call in the common form, `rpc_body` any other body. `rejection` is a refusal, with its
 //! texts from the generated `rejection_table`.
 
 #[cfg(feature = "ingress")]
-mod client_socket;
-#[cfg(feature = "ingress")]
 mod connection;
-#[cfg(feature = "ingress")]
-mod connection_limits;
 #[cfg(feature = "ingress")]
 mod deadline;
 #[cfg(feature = "ingress")]

@@ -1,21 +1,22 @@
-//! A bounded number of permits, of which each address may hold a share. Dropping a permit releases
-//! it. For one thread.
+//! A bounded number of permits, of which each address may hold a share. Dropping a permit, on any
+//! thread, releases it.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::rc::Rc;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::sync::source_address::source_of;
 
-/// The permits.
-#[derive(Debug)]
-pub(crate) struct Permits(Rc<RefCell<PermitCounts>>);
+/// The permits. A clone is of the same ones.
+#[derive(Clone, Debug)]
+pub(crate) struct Permits(Arc<Mutex<PermitCounts>>);
 
 /// One acquired permit.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    counts: Rc<RefCell<PermitCounts>>,
+    counts: Arc<Mutex<PermitCounts>>,
     source: IpAddr,
 }
 
@@ -33,12 +34,12 @@ impl Permits {
     #[must_use]
     pub(crate) fn new(count_max: usize, each_max: usize) -> Self {
         let counts = PermitCounts { count_max, each_max, count: 0, each: HashMap::new() };
-        Self(Rc::new(RefCell::new(counts)))
+        Self(Arc::new(Mutex::new(counts)))
     }
 
     /// Whether more than half of all are free, and more than half of this address's share.
     pub(crate) fn has_spare(&self, from: IpAddr) -> bool {
-        let counts = self.0.borrow();
+        let counts = self.0.lock();
         let own = counts.each.get(&source_of(from)).copied().unwrap_or(0);
         2 * counts.count < counts.count_max && 2 * own < counts.each_max
     }
@@ -47,7 +48,7 @@ impl Permits {
     #[must_use]
     pub(crate) fn try_acquire(&self, from: IpAddr) -> Option<Permit> {
         let source = source_of(from);
-        let mut counts = self.0.borrow_mut();
+        let mut counts = self.0.lock();
         let own = counts.each.get(&source).copied().unwrap_or(0);
         if counts.count >= counts.count_max || own >= counts.each_max {
             return None;
@@ -60,7 +61,7 @@ impl Permits {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut counts = self.counts.borrow_mut();
+        let mut counts = self.counts.lock();
         counts.count -= 1;
         match counts.each.get_mut(&self.source) {
             Some(own) if *own > 1 => *own -= 1,

@@ -30,7 +30,7 @@ fn permits_per_address_are_limited() {
     let other = permits.try_acquire(OTHER);
     assert!(other.is_some());
     drop((own, other));
-    assert!(permits.0.borrow().each.is_empty());
+    assert!(permits.0.lock().each.is_empty());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use httpdate::HttpDate;
 
 use crate::http::handler::Endpoint;
 use crate::http::rejection::Rejection;
+use crate::http::rejection_table::Reason;
 use crate::sync::clock::NS_PER_S;
 
 /// Head of a response up to its end: `HEADERS_JSON` of `src/http/response.ts`.
@@ -27,15 +28,6 @@ const HEAD_SIZE: &[u8] = b"\r\nContent-Length: ";
 const RAW: [&[u8]; 2] = [br#"{"success":true,"signature":""#, br#""}"#];
 /// `rpcResult` of `src/http/response.ts`, around the result and the id.
 const RPC: [&[u8]; 3] = [br#"{"jsonrpc":"2.0","result":""#, br#"","id":"#, br#"}"#];
-/// Head of a 503, up to the body's size: `HEADERS_REJECTION` of `src/http/response.ts`.
-const HEAD_OVERLOADED: &str = "HTTP/1.1 503 Service Unavailable\r\n\
-    content-type: application/json\r\n\
-    access-control-allow-origin: *\r\n\
-    cache-control: no-store\r\n\
-    access-control-expose-headers: retry-after, ratelimit, ratelimit-policy\r\n\
-    retry-after: 1\r\n\
-    Connection: close\r\n\
-    Content-Length: ";
 /// The message of a request that was not proxied, because too many are.
 pub const OVERLOADED: &str =
     "this edge has too many requests in progress; try again a little later";
@@ -76,17 +68,24 @@ pub enum ResponseForm {
 /// the JSON text of the call's id.
 pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str, message: &str) {
     out.clear();
-    let body = match form {
-        ResponseForm::Preflight => return out.extend_from_slice(PREFLIGHT.as_bytes()),
-        ResponseForm::JsonRpc => format!(
-            r#"{{"jsonrpc":"2.0","error":{{"code":-32603,"message":"{message}","data":{{"reason":"overloaded","retryable":true,"message":"{message}"}}}},"id":{id}}}"#
-        ),
-        ResponseForm::Raw | ResponseForm::HeadOnly => {
-            format!(r#"{{"success":false,"error":"{message}","reason":"overloaded"}}"#)
-        }
-    };
+    if form == ResponseForm::Preflight {
+        return out.extend_from_slice(PREFLIGHT.as_bytes());
+    }
+    let rejection = Rejection::new(Reason::Overloaded, message.into());
+    let mut body = String::new();
+    if form == ResponseForm::JsonRpc {
+        rejection.push_rpc(&mut body, id);
+    } else {
+        rejection.push_raw(&mut body);
+    }
+    out.extend_from_slice(b"HTTP/1.1 ");
+    rejection.push_status(out, form == ResponseForm::JsonRpc);
+    let (headers, size) = (rejection.headers(), body.len());
     // Writing to memory cannot fail.
-    let _ = write!(out, "{HEAD_OVERLOADED}{}\r\n\r\n", body.len());
+    let _ = write!(
+        out,
+        "\r\ncontent-type: {headers}\r\nConnection: close\r\nContent-Length: {size}\r\n\r\n"
+    );
     if form != ResponseForm::HeadOnly {
         out.extend_from_slice(body.as_bytes());
     }
@@ -295,6 +294,29 @@ mod tests {
         let mut nothing = Vec::new();
         announce_close(&mut nothing);
         assert_eq!(nothing, b"");
+    }
+
+    #[test]
+    fn overload_has_the_form_of_the_request() {
+        let head = |size: usize| {
+            let headers = Rejection::new(Reason::Overloaded, String::new()).headers().to_string();
+            format!(
+                "HTTP/1.1 503 Service Unavailable: full\r\ncontent-type: {headers}\r\n\
+                 Connection: close\r\nContent-Length: {size}\r\n\r\n"
+            )
+        };
+        let raw = r#"{"success":false,"error":"full","reason":"overloaded"}"#;
+        let rpc = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"full","data":{"reason":"overloaded","retryable":true,"message":"full"}},"id":7}"#;
+        for (form, expected) in [
+            (ResponseForm::Raw, format!("{}{raw}", head(raw.len()))),
+            (ResponseForm::HeadOnly, head(raw.len())),
+            (ResponseForm::JsonRpc, format!("{}{rpc}", head(rpc.len()))),
+            (ResponseForm::Preflight, PREFLIGHT.to_string()),
+        ] {
+            let mut out = b"before".to_vec();
+            write_overloaded(&mut out, form, "7", "full");
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -1,19 +1,36 @@
 //! Exports of ingress threads, and of yielding the processor.
 
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, OnceLock};
+
 use napi::Env;
 use napi::bindgen_prelude::Function;
 use napi_derive::napi;
+use ring::rand::{SecureRandom, SystemRandom};
+use rustls::server::ProducesTickets;
 
-use crate::http::mailbox::Command;
-use crate::node::convert::{guarded, waker};
-use crate::node::ingress_convert::{
-    close_ingress_thread, listen_for, listen_quic_for, offer_receipts, present,
-    quic_thread_at_place, start_ingress_thread, with_ingress_thread,
-};
-use crate::node::listening_socket::{inherited, into_descriptor, socket_of};
+use crate::http::event_loop;
+use crate::http::listener::Listener;
+use crate::http::mailbox::{Command, EventLoopHandle};
+use crate::http::tls_config::{server_config, ticket_keys};
+use crate::node::convert::{DECODERS, ENGINES, KEY_TABLES, guarded, waker};
+use crate::node::handles::Handles;
+use crate::node::limits::INGRESS_THREADS_MAX;
+use crate::node::listening_socket::{duplicate, inherited, into_descriptor, socket_of};
 use crate::node::options::{IngressThreadOptions, QuicListenOptions};
-use crate::node::shared_bytes::SharedBytes;
+use crate::node::shared_bytes::{SharedBytes, release_shared};
 use crate::node::status_codes::*;
+use crate::node::submit::dedup_of;
+use crate::quic_server::options;
+use crate::quic_server::server::QuicServer;
+use crate::submit::thread::{IngressThread, Options, Shared, StartError};
+use crate::sync::clock::NS_PER_MS;
+
+static INGRESS_THREADS: Handles<IngressThread> = Handles::new(INGRESS_THREADS_MAX);
+
+/// Keys of session tickets, of the whole process: clients resume a session on any of its threads,
+/// and after a change of the certificate.
+static TICKET_KEYS: OnceLock<Option<Arc<dyn ProducesTickets>>> = OnceLock::new();
 
 /// Starts an ingress thread, whose counters are in a `SharedArrayBuffer` until
 /// `ingress_thread_close`. `wake` is called without arguments, on the calling thread, when its
@@ -28,7 +45,31 @@ pub fn ingress_thread_start(
 ) -> i32 {
     guarded(PANIC, || {
         let Some(waker) = waker(wake) else { return INGRESS_THREAD_OPTIONS };
-        start_ingress_thread(env, options, counters, waker)
+        let (Some(options), Some(dedup)) = (options_of(&options), dedup_of(options.path)) else {
+            return INGRESS_THREAD_OPTIONS;
+        };
+        let shared = Shared { counters: counters.memory(), dedup };
+        let started = INGRESS_THREADS
+            .insert(|_| false, || IngressThread::start(options, &shared, waker).map(Arc::new));
+        let handle = match started {
+            None => return INGRESS_THREAD_FULL,
+            Some(Err(StartError::Priority)) => return NO_PRIORITY,
+            Some(Err(_)) => return INGRESS_THREAD_OPTIONS,
+            Some(Ok(handle)) => handle,
+        };
+        counters.retain(handle);
+        // The memory is released with the Node thread that lent it, so the ingress thread must end
+        // before.
+        if env
+            .add_env_cleanup_hook(handle, |handle| {
+                let _ = guarded(PANIC, || close_thread(handle));
+            })
+            .is_err()
+        {
+            close_thread(handle);
+            return INGRESS_THREAD_OPTIONS;
+        }
+        i32::try_from(handle).unwrap_or(INGRESS_THREAD_FULL)
     })
 }
 
@@ -52,7 +93,16 @@ pub fn socket_inherit(descriptor: u32) -> i32 {
 /// INGRESS_THREAD_LISTEN or PANIC.
 #[napi]
 pub fn ingress_threads_listen(threads: &[u32], descriptor: u32, per_address: u32) -> i32 {
-    guarded(PANIC, || listen_for(threads, descriptor, per_address))
+    guarded(PANIC, || {
+        let Some(found) = ingress_threads(threads) else { return NO_INGRESS_THREAD };
+        let Some((first, others)) = found.split_first() else { return NO_INGRESS_THREAD };
+        let others: Vec<_> = others.iter().map(|thread| thread.event_loop().clone()).collect();
+        let Some(socket) = duplicate(descriptor) else { return INGRESS_THREAD_LISTEN };
+        let listener = Listener::listening(socket, others, per_address as usize);
+        let Ok(bound) = listener.local_addr() else { return INGRESS_THREAD_LISTEN };
+        first.send(Command::Listen(Box::new(listener)));
+        i32::from(bound.port())
+    })
 }
 
 /// Has these ingress threads present this certificate chain from now on, with `quic` to
@@ -62,7 +112,17 @@ pub fn ingress_threads_listen(threads: &[u32], descriptor: u32, per_address: u32
 /// key of an unknown kind) or PANIC.
 #[napi]
 pub fn ingress_threads_tls(threads: &[u32], certificate: &[u8], key: &[u8], quic: bool) -> i32 {
-    guarded(PANIC, || present(threads, certificate, key, quic))
+    guarded(PANIC, || {
+        let Some(found) = ingress_threads(threads) else { return NO_INGRESS_THREAD };
+        let tickets = TICKET_KEYS.get_or_init(ticket_keys).clone();
+        let config = tickets.and_then(|tickets| server_config(certificate, key, tickets));
+        let Some(config) = config else { return INGRESS_THREAD_TLS };
+        let command = if quic { Command::QuicTls } else { Command::Tls };
+        for thread in found {
+            thread.send(command(config.clone()));
+        }
+        OK
+    })
 }
 
 /// Has these threads serve QUIC clients too, on one port of the first address of the host that can
@@ -70,7 +130,19 @@ pub fn ingress_threads_tls(threads: &[u32], certificate: &[u8], key: &[u8], quic
 /// replaces. Returns the port, or NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
 #[napi]
 pub fn ingress_threads_listen_quic(threads: &[u32], options: QuicListenOptions) -> i32 {
-    guarded(PANIC, || listen_quic_for(threads, &options))
+    guarded(PANIC, || {
+        let found = ingress_threads(threads).unwrap_or_default();
+        if found.is_empty() {
+            return NO_INGRESS_THREAD;
+        }
+        let servers = quic_servers_of(&options, found.len()).unwrap_or_default();
+        let bound = servers.first().and_then(|server| server.local_addr().ok());
+        let Some(bound) = bound else { return INGRESS_THREAD_LISTEN };
+        for (thread, server) in found.iter().zip(servers) {
+            thread.send(Command::ListenQuic(Box::new(server)));
+        }
+        i32::from(bound.port())
+    })
 }
 
 /// Of a process with so many threads that serve QUIC clients: returns the thread of the socket that
@@ -78,7 +150,11 @@ pub fn ingress_threads_listen_quic(threads: &[u32], options: QuicListenOptions) 
 /// in `before`, has closed them; 0 where there is none; or PANIC.
 #[napi]
 pub fn quic_thread_at(before: &[u32], threads: u32, place: u32) -> i32 {
-    guarded(PANIC, || quic_thread_at_place(before, threads, place))
+    guarded(PANIC, || {
+        let places = options::places_alone(&numbers(before), threads as usize);
+        let thread = places.get(place as usize).copied().unwrap_or(0);
+        i32::try_from(thread).unwrap_or(0)
+    })
 }
 
 /// Passes receipts on to the QUIC clients of these threads that want them: the number of the
@@ -86,7 +162,11 @@ pub fn quic_thread_at(before: &[u32], threads: u32, place: u32) -> i32 {
 /// 1; 0 if a thread does not keep up, and nothing was passed on; or NO_INGRESS_THREAD or PANIC.
 #[napi]
 pub fn ingress_threads_receipts(threads: &[u32], batch: &[u8]) -> i32 {
-    guarded(PANIC, || offer_receipts(threads, batch))
+    guarded(PANIC, || {
+        let Some(found) = ingress_threads(threads) else { return NO_INGRESS_THREAD };
+        let loops: Vec<_> = found.iter().map(|thread| thread.event_loop()).collect();
+        i32::from(EventLoopHandle::offer_receipts(&loops, &batch.into()))
+    })
 }
 
 /// Has the thread refuse submissions and proxy other requests (1), accept no connections and finish
@@ -123,12 +203,76 @@ pub fn ingress_thread_state(thread: u32) -> i32 {
 /// NO_INGRESS_THREAD or PANIC.
 #[napi]
 pub fn ingress_thread_close(thread: u32) -> i32 {
-    guarded(PANIC, || close_ingress_thread(thread))
+    guarded(PANIC, || close_thread(thread))
 }
 
 /// Yields the processor to other threads that wait for it. Returns OK.
 #[napi]
 pub fn thread_yield() -> i32 {
     std::thread::yield_now();
+    OK
+}
+
+/// The result of `act` with the ingress thread of a handle; `NO_INGRESS_THREAD` or `PANIC`
+/// otherwise.
+fn with_ingress_thread(handle: u32, act: impl FnOnce(&IngressThread) -> i32) -> i32 {
+    guarded(PANIC, || INGRESS_THREADS.find(handle).map_or(NO_INGRESS_THREAD, |thread| act(&thread)))
+}
+
+/// None if the engine, the decoder or the key table does not exist.
+fn options_of(given: &IngressThreadOptions) -> Option<Options> {
+    let engine = ENGINES.find(given.engine)?;
+    let decoder = DECODERS.find(given.decoder)?;
+    let keys = KEY_TABLES.find(given.keys)?;
+    let upstream_port = u16::try_from(given.upstream_port).ok().filter(|port| *port > 0)?;
+    let event_loop = event_loop::Options {
+        upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, upstream_port)),
+        forwarded_header_name: given.forwarded_header.clone(),
+        ingress_thread: given.number,
+        connections_max: given.connections_max as usize,
+        upstream_connections_max: given.upstream_connections_max as usize,
+        upstream_connections_per_address: given.upstream_connections_per_address as usize,
+        read_timeout_ns: u64::from(given.read_timeout_ms) * NS_PER_MS,
+        idle_timeout_ns: u64::from(given.idle_timeout_ms) * NS_PER_MS,
+    };
+    Some(Options { event_loop, engine, decoder, keys, is_realtime: given.realtime })
+}
+
+fn numbers(given: &[u32]) -> Box<[usize]> {
+    given.iter().map(|number| *number as usize).collect()
+}
+
+/// A listener on the first address of the host that can be bound, with a certificate of its own:
+/// the parts of so many threads.
+fn quic_servers_of(given: &QuicListenOptions, threads: usize) -> Option<Vec<QuicServer>> {
+    let port = u16::try_from(given.port).ok()?;
+    let mut seed = [0; 32];
+    SystemRandom::new().fill(&mut seed).ok()?;
+    (given.host.as_str(), port).to_socket_addrs().ok()?.find_map(|listen| {
+        let options = options::Options {
+            listen,
+            predecessor_places: numbers(&given.predecessor_places),
+            process_number: given.process_number,
+            seed,
+            connections_max: given.connections_max as usize,
+            connections_per_address: given.connections_per_address as usize,
+            connections_per_account: given.connections_per_account as usize,
+            stream_timeout_ns: u64::from(given.stream_timeout_ms) * NS_PER_MS,
+            drain_to: given.drain_to.as_str().into(),
+        };
+        QuicServer::listen(&options, threads).ok()
+    })
+}
+
+/// The ingress threads of these handles; None if one does not exist.
+fn ingress_threads(handles: &[u32]) -> Option<Vec<Arc<IngressThread>>> {
+    handles.iter().map(|handle| INGRESS_THREADS.find(*handle)).collect()
+}
+
+fn close_thread(handle: u32) -> i32 {
+    let Some(thread) = INGRESS_THREADS.find(handle) else { return NO_INGRESS_THREAD };
+    thread.end();
+    INGRESS_THREADS.remove(handle);
+    release_shared(handle);
     OK
 }

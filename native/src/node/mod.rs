@@ -41,8 +41,6 @@ mod convert;
 pub mod handles;
 
 #[cfg(feature = "addon")]
-mod ingress_convert;
-
 #[cfg(feature = "addon")]
 #[allow(unsafe_code)]
 mod listening_socket;

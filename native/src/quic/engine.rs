@@ -127,7 +127,6 @@ pub struct Engine {
     next_socket: AtomicUsize,
     client: RwLock<ClientConfig>,
     options: Options,
-    sends: AtomicU64,
     targets: Arc<TargetTable>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -185,7 +184,6 @@ impl Engine {
             next_socket: AtomicUsize::new(0),
             client: RwLock::new(client),
             options,
-            sends: AtomicU64::new(0),
             targets: Arc::default(),
             thread: Mutex::new(Some(thread)),
         }))
@@ -306,7 +304,6 @@ impl Engine {
         if bytes.is_empty() || bytes.len() > TRANSACTION_BYTES_MAX {
             return status;
         }
-        self.sends.fetch_add(1, Ordering::Relaxed);
         let shared_bytes = Bytes::copy_from_slice(bytes);
         let lifetime_ns = u64::from(ttl_ms).saturating_mul(NS_PER_MS);
         let until_ns = self.engine_state.clock.now_ns().saturating_add(lifetime_ns);
@@ -350,7 +347,6 @@ impl Engine {
         let sockets = self.sockets.read();
         let send_errors = sockets.iter().map(|socket| &socket.send_errors);
         [
-            self.sends.load(Ordering::Relaxed),
             self.peer_table.len() as u64,
             self.engine_state.events.lost(),
             self.engine_state.inbox_drops.load(Ordering::Relaxed),
@@ -452,8 +448,7 @@ fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<So
 }
 
 /// Names of the counters, in order.
-pub const COUNTERS: [&str; 8] = [
-    "sends",
+pub const COUNTERS: [&str; 7] = [
     "peers",
     "events_lost",
     "inbox_drops",

@@ -85,8 +85,7 @@ impl Peer {
 
     /// Sends a delivery on this thread, or queues it for the thread that holds the drive token.
     pub fn send(self: &Arc<Self>, delivery: Delivery) -> SendResult {
-        let state = self.state();
-        if state >= PeerState::Closing {
+        if self.state() >= PeerState::Closing {
             self.report_closed(&delivery);
             return SendResult::Rejected;
         }
@@ -109,8 +108,6 @@ impl Peer {
         }
         if self.last_sent_tx.load(Ordering::Acquire) == tx {
             SendResult::Sent
-        } else if state == PeerState::Admitted {
-            SendResult::Live
         } else {
             SendResult::Queued
         }
@@ -118,8 +115,7 @@ impl Peer {
 
     /// Keeps a delivery on this thread until `uncork`, or until `CORKED_DELIVERIES_MAX` are kept.
     pub fn cork(self: &Arc<Self>, delivery: Delivery) -> SendResult {
-        let state = self.state();
-        if state >= PeerState::Closing {
+        if self.state() >= PeerState::Closing {
             self.report_closed(&delivery);
             return SendResult::Rejected;
         }
@@ -131,7 +127,7 @@ impl Peer {
             uncork();
         }
         CORKED.with_borrow_mut(|corked| corked.0.push((self.clone(), delivery)));
-        if state == PeerState::Admitted { SendResult::Live } else { SendResult::Queued }
+        SendResult::Queued
     }
 
     /// Closes once all deliveries are acknowledged, at `by_ns` at the latest.

@@ -165,7 +165,7 @@ fn a_full_queue_evicts_the_least_rank_and_reports_it_unless_its_sender_is_told()
     peer.advance(PeerState::Admitted);
     assert_eq!(peer.cork(offering(101, 11.0)), SendResult::Saturated);
     // `uncork` returns nothing to the sender, so a corked delivery ends in an event.
-    assert_eq!(peer.cork(offering(102, 500.0)), SendResult::Live);
+    assert_eq!(peer.cork(offering(102, 500.0)), SendResult::Queued);
     uncork();
     assert_eq!(drained(&engine_state), [evicted(100, Reason::LeaderSaturated)]);
     assert_eq!(peer.queued(), QUEUE_MAX);

@@ -5,10 +5,8 @@
 pub enum SendResult {
     /// On the wire.
     Sent,
-    /// Queued on an admitted connection: for stream credit, for the congestion window, or for the
+    /// Accepted; waits for the connection, for stream credit, for the congestion window, or for the
     /// thread that drives it.
-    Live,
-    /// Waits for the connection.
     Queued,
     /// The queue is full, and nothing in it has a lower rank; it has no outcome.
     Saturated,
@@ -21,9 +19,7 @@ pub enum SendResult {
 pub struct SendStatus {
     /// On the wire now.
     pub wire: u16,
-    /// On the wire, or queued on an admitted connection.
-    pub live: u16,
-    /// Waiting for a connection.
+    /// Accepted, and waiting.
     pub queued: u16,
     /// Not accepted, because the queue is full of deliveries of the same or a higher rank.
     pub saturated: u16,
@@ -34,11 +30,7 @@ impl SendStatus {
     pub(crate) fn record(&mut self, index: usize, result: SendResult) {
         let bit = 1 << index;
         match result {
-            SendResult::Sent => {
-                self.wire |= bit;
-                self.live |= bit;
-            }
-            SendResult::Live => self.live |= bit,
+            SendResult::Sent => self.wire |= bit,
             SendResult::Queued => self.queued |= bit,
             SendResult::Saturated => self.saturated |= bit,
             SendResult::Rejected => {}
@@ -48,6 +40,6 @@ impl SendStatus {
     /// Bit i: delivery i is on the wire; bit 16 + i: it was accepted and waits.
     #[must_use]
     pub fn bits(self) -> u32 {
-        u32::from(self.wire) | u32::from((self.live | self.queued) & !self.wire) << 16
+        u32::from(self.wire) | u32::from(self.queued) << 16
     }
 }

@@ -53,7 +53,7 @@ impl FakeEngine {
         self.fake.now_ns.set(self.fake.now_ns.get() + self.fake.call_ns.get());
         let (bits, saturated) = (self.fake.status.get(), self.fake.saturated.get());
         let (wire, queued) = (bits as u16, (bits >> 16) as u16);
-        SendStatus { wire, live: wire, queued, saturated }
+        SendStatus { wire, queued, saturated }
     }
 }
 
@@ -66,7 +66,7 @@ impl EngineHandle for FakeEngine {
     fn cork(&self, transaction: &Transaction<'_>) -> SendStatus {
         assert_eq!(transaction.bytes, BYTES);
         let status = self.note(Call::Cork, transaction);
-        SendStatus { wire: 0, queued: 0, ..status }
+        SendStatus { wire: 0, queued: status.wire, ..status }
     }
 
     fn uncork(&self) {

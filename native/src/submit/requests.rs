@@ -12,7 +12,7 @@ use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::starts_well;
 use crate::http::handler::{
     ClientCloseReason, Endpoint, ForwardedMeta, Handled, HandshakeResult, Health,
-    KEYLESS_BODY_BYTES_MAX, Request, RequestHandler, UnhandledReason, UnreadReason,
+    KEYLESS_BODY_BYTES_MAX, Request, RequestHandler, UnreadReason,
 };
 use crate::http::json_rpc::read_call;
 use crate::http::json_text::Value;
@@ -443,7 +443,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         }
     }
 
-    fn proxied(&mut self, _reason: UnhandledReason) {
+    fn proxied(&mut self) {
         self.path.inner.fan_out.flush_if_due(self.path.inner.fan_out.now_ns());
         self.path.counters.add(Counter::Proxied, 1.0);
     }

@@ -62,7 +62,7 @@ impl EngineHandle for FakeEngine {
         if self.is_full.get() {
             return SendStatus { saturated: 0b11, ..SendStatus::default() };
         }
-        SendStatus { wire: 0b11, live: 0b11, ..SendStatus::default() }
+        SendStatus { wire: 0b11, ..SendStatus::default() }
     }
 
     fn cork(&self, transaction: &Transaction<'_>) -> SendStatus {
@@ -576,8 +576,8 @@ fn event_loop_counts_become_the_threads_counters() {
     }
     fixture.handler.client_left();
     fixture.handler.proxy_rejected(None);
-    fixture.handler.proxied(UnhandledReason::Other);
-    fixture.handler.proxied(UnhandledReason::Large);
+    fixture.handler.proxied();
+    fixture.handler.proxied();
     let counters = [
         Counter::Connections,
         Counter::RequestsOpen,

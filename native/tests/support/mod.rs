@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 pub use tls::server_tls;
 use transport_params::{Params, WithParams};
 
-use touchdown_native::quic::engine::{Engine, Options};
+use touchdown_native::quic::engine::{COUNTERS, Engine, Options};
 use touchdown_native::quic::event::RECORD_FIELDS;
 
 /// How a leader treats its clients.
@@ -138,6 +138,11 @@ impl Leader {
         }
         assert_eq!(self.received_count(), count);
     }
+}
+
+/// One of the engine's `COUNTERS`.
+pub fn counter(engine: &Engine, name: &str) -> u64 {
+    engine.counters()[COUNTERS.iter().position(|other| *other == name).unwrap()]
 }
 
 /// Another test may briefly have the address of a crashed leader.

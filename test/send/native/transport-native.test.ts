@@ -34,12 +34,12 @@ describe("the native transport", () => {
 
   it("reports the engine's losses, also after it has stopped", async () => {
     const { native, transport } = await fixture();
-    native.counters = [9, 8, 7, 6, 5, 4];
+    native.counters = [8, 7, 6, 5, 4];
     const known = { recordsLost: 7, datagramsDropped: 6, datagramsRejected: 5, panics: 4 };
     expect(transport.losses?.()).toEqual({ ...NO_LOSSES, ...known });
-    native.counters = [9, 8, 8, 6, 5, 4];
+    native.counters = [8, 8, 6, 5, 4];
     await transport.stop();
-    native.counters = [0, 0, 0, 0, 0, 0];
+    native.counters = [0, 0, 0, 0, 0];
     expect(transport.losses?.()).toEqual({ ...NO_LOSSES, ...known, recordsLost: 8 });
   });
 
