@@ -76,8 +76,16 @@ fn transport_config(config: &Config) -> TransportConfig {
 fn roots_of(authorities: &[Vec<u8>]) -> Result<RootCertStore, ConnectError> {
     let mut roots = RootCertStore::empty();
     for authority in authorities {
+        // A bundle may hold some that cannot be an authority's.
+        let mut unusable = None;
+        let before = roots.len();
         for certificate in certificates_of(authority)? {
-            roots.add(certificate).map_err(|cause| no_certificate(authority, cause))?;
+            if let Err(cause) = roots.add(certificate) {
+                unusable = Some(cause);
+            }
+        }
+        if let Some(cause) = unusable.filter(|_| roots.len() == before) {
+            return Err(no_certificate(authority, cause));
         }
     }
     Ok(roots)
@@ -170,12 +178,16 @@ mod tests {
         let marked = format!("\u{feff} {}{}", one.pem(), other.pem()).into_bytes();
         assert_eq!(roots_of(&[marked]).unwrap().len(), 2);
         assert_eq!(roots_of(&[both, certificate().der().to_vec()]).unwrap().len(), 3);
+        let unusable = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+        let bundle = format!("{unusable}{}{unusable}", one.pem()).into_bytes();
+        assert_eq!(roots_of(&[bundle]).unwrap().len(), 1);
     }
 
     #[test]
     fn what_is_no_certificate_is_named() {
         let cut = certificate().pem().replace("-----END", "");
-        for wrong in [b"".to_vec(), b"authority.pem".to_vec(), cut.into_bytes()] {
+        let unusable = b"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n".to_vec();
+        for wrong in [b"".to_vec(), b"authority.pem".to_vec(), cut.into_bytes(), unusable] {
             let size = wrong.len();
             let ConnectError::Config(text) = roots_of(&[wrong]).unwrap_err() else { panic!() };
             let begin = format!("an authority of {size} bytes is no certificate in PEM or DER: ");

@@ -41,7 +41,6 @@ mod convert;
 pub mod handles;
 
 #[cfg(feature = "addon")]
-#[cfg(feature = "addon")]
 #[allow(unsafe_code)]
 mod listening_socket;
 

@@ -358,6 +358,10 @@ impl EndpointSocket {
     ) {
         let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let remote = canonical(meta.addr);
+        // As in `QuicServer::on_datagram`. No leader has this port.
+        if remote.port() == 0 {
+            return;
+        }
         let mut response = Vec::new();
         let bytes = BytesMut::from(datagram);
         // The local address is omitted: a client's connection has none.

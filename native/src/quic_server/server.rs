@@ -363,7 +363,9 @@ impl QuicServer {
     /// Returns whether it counts to the datagrams of handshakes in a turn.
     fn on_datagram(&mut self, datagram: Datagram, now: Instant, now_ns: u64) -> bool {
         let Datagram { bytes, meta, received_ns } = datagram;
-        if bytes.len() > DATAGRAM_BYTES_MAX {
+        // None can be answered at port 0: the kernel refuses it with EINVAL, and quinn-udp 0.5 would
+        // send no segments any more, taking that for a kernel that lacks them.
+        if bytes.len() > DATAGRAM_BYTES_MAX || meta.addr.port() == 0 {
             self.clients.numbers.datagrams_refused += 1;
             return false;
         }

@@ -115,7 +115,7 @@ impl ThreadSocket {
         self.socket.segments_max()
     }
 
-    /// False if the kernel's buffer is full.
+    /// Returns whether the kernel took the datagrams.
     pub(super) fn send(&mut self, transmit: &Transmit, out: &[u8]) -> bool {
         self.socket.send(transmit, out)
     }

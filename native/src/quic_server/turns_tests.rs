@@ -11,6 +11,7 @@ use crate::quic_server::limits::{
     ACK_DELAY, BIDIRECTIONAL_OPEN_MAX, DATAGRAM_BYTES_MAX, HANDSHAKE_DATAGRAMS_PER_TURN,
     STREAMS_PER_DRIVE, STREAMS_PER_TURN,
 };
+use crate::quic_server::threads::Datagram;
 use crate::quic_server::tls::ALPN_TOUCHDOWN;
 use crate::sync::clock::NEVER_NS;
 
@@ -342,6 +343,26 @@ async fn first_datagram_above_the_size_that_clients_are_told_is_dropped() {
     }
     // The one for its size, the other for its version.
     assert_eq!(turns.server.clients.numbers.datagrams_refused, 2);
+}
+
+/// `quinn-udp` takes the error of a datagram to port 0 for that of a kernel that lacks segmentation.
+#[tokio::test]
+async fn datagram_from_port_0_is_not_answered() {
+    let mut turns = Turns::new();
+    let segments_max = turns.server.socket.segments_max();
+    // Not of a connection: a stateless reset would be the answer. And of another version.
+    let (mut lost, mut other) = ([0; 200], [0; 1200]);
+    lost[0] = 0x40;
+    other[..6].copy_from_slice(&[0xc3, 0x0a, 0x0a, 0x0a, 0x0a, 8]);
+    for (count, bytes) in [(1, &lost[..]), (2, &other[..])] {
+        let addr = (Ipv4Addr::LOCALHOST, 0).into();
+        let meta = quinn_udp::RecvMeta { addr, len: bytes.len(), ..Default::default() };
+        let datagram = Datagram { bytes: bytes.into(), meta, received_ns: 0 };
+        turns.server.on_datagram(datagram, Instant::now(), 0);
+        assert_eq!(turns.server.clients.numbers.datagrams_refused, count);
+        assert_eq!(turns.server.socket.segments_max(), segments_max);
+    }
+    assert_eq!(turns.server.clients.numbers.datagrams_dropped, 0);
 }
 
 #[tokio::test]
