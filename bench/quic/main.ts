@@ -231,21 +231,28 @@ async function withstandGreed(
   const own = Math.floor(options.greedy * WITHIN_LIMIT);
   const connections = GREEDY_CONNECTIONS;
   const rest = { rate: own * others.length, accounts: others, connections };
-  const all = (rate: number) => [rest, { rate, accounts: [greedy], connections }];
+  const one = { rate: own, accounts: [greedy], connections };
+  const above = GREEDY_TIMES * options.greedy;
+  // The generator has the work of the rest too, and shares the processors.
+  const elsewhere = { ...one, rate: above - own, isElsewhere: true };
   const fair: Turn[] = [];
+  const alone: Turn[] = [];
   const unfair: Turn[] = [];
   for (let round = 0; round < options.rounds; round += 1) {
-    for (const [turns, rate] of [
-      [fair, own],
-      [unfair, GREEDY_TIMES * options.greedy],
+    for (const [turns, groups] of [
+      [fair, [rest, one]],
+      [alone, [rest, one, elsewhere]],
+      [unfair, [rest, { ...one, rate: above }]],
     ] as const) {
-      turns.push(await takeTurn(stage, "quic", all(rate), options.seconds));
+      turns.push(await takeTurn(stage, "quic", groups, options.seconds));
       await sleep(SETTLE_MS);
     }
   }
   console.log(
     `Ten accounts with a limit of ${options.greedy}/s, ${options.rounds} turns each. ` +
       `All keep to their limit: ${nineAndOne(fair)}. ` +
+      "The same, while the generator gives the rest to a server that takes nothing: " +
+      `${nineAndOne(alone)}. ` +
       `One sends ${GREEDY_TIMES} times its limit: ${nineAndOne(unfair)}.`,
   );
   stage.setAccounts(accounts, null);
@@ -262,10 +269,13 @@ function nineAndOne(turns: readonly Turn[]): string {
       (nine ?? []).map((group) => group.from_due_us[quantile]),
       0,
     );
+  const cores = turns.map((turn) => (turn.cpu_us * turn.held_per_second) / 1e6);
   return (
     `of the nine ${sum(nine, "missing")} of ${sum(nine, "count")} missing, p50 ${due("p50")} us, ` +
     `p99 ${due("p99")} us; of the one ${sum(one, "missing")} of ${sum(one, "count")} missing; ` +
-    `${turns.reduce((total, { ends }) => total + ends.unsent, 0)} unsent`
+    `${turns.reduce((total, { ends }) => total + ends.unsent, 0)} unsent, ` +
+    `${turns.reduce((total, { refused }) => total + refused, 0)} refused; ` +
+    `the edge used ${rangeOf(cores, 3)} cores`
   );
 }
 

@@ -11,6 +11,8 @@ export interface Group {
   readonly connections: number;
   /** Whether its signatures are wrong. */
   readonly isForged?: boolean;
+  /** Over QUIC: whether its connections are to a server that takes nothing, not to the edge. */
+  readonly isElsewhere?: boolean;
 }
 
 export interface GroupResult {
@@ -60,9 +62,10 @@ export async function takeTurn(
       run: lastRun,
       address: OVER_QUIC.has(transport) ? stage.quicAddress : stage.httpAddress,
       transport,
-      groups: groups.map(({ accounts, isForged = false, ...group }) => ({
+      groups: groups.map(({ accounts, isForged = false, isElsewhere = false, ...group }) => ({
         ...group,
         is_forged: isForged,
+        is_elsewhere: isElsewhere,
         accounts: accounts.map(({ key, identity }) => ({ key, seed: [...identity.seed] })),
       })),
       count: warm + rate * seconds,

@@ -65,6 +65,9 @@ pub struct Group {
     /// Whether its signatures are wrong, which shows only once the edge has verified them.
     #[serde(default)]
     pub is_forged: bool,
+    /// Over QUIC: whether its connections are to a server of this program that takes nothing.
+    #[serde(default)]
+    pub is_elsewhere: bool,
 }
 
 /// An account by its two keys.

@@ -21,6 +21,7 @@ mod path;
 mod quic_clients;
 mod round;
 mod sender;
+mod simulated_leader;
 mod stolen;
 mod transactions;
 
