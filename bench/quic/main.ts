@@ -58,7 +58,8 @@ export async function runQuicLoad(args: readonly string[]): Promise<void> {
 }
 
 function sidesOf({ libraries, endpoint }: QuicLoadOptions): readonly Transport[] {
-  return libraries ? ["tpu", "touchdown", "reqwest"] : ["quic", endpoint];
+  if (!libraries) return ["quic", endpoint];
+  return ["tpu", "touchdown", endpoint === "json" ? "reqwest-json" : "reqwest"];
 }
 
 function groupOf(
@@ -230,19 +231,19 @@ async function withstandGreed(
   await sleep(SETTLE_MS);
   const own = Math.floor(options.greedy * WITHIN_LIMIT);
   const connections = GREEDY_CONNECTIONS;
-  const rest = { rate: own * others.length, accounts: others, connections };
+  const nine = { rate: own * others.length, accounts: others, connections };
   const one = { rate: own, accounts: [greedy], connections };
   const above = GREEDY_TIMES * options.greedy;
-  // The generator has the work of the rest too, and shares the processors.
-  const elsewhere = { ...one, rate: above - own, isElsewhere: true };
+  // The generator, which shares the processors, has the work of what is above the limit here too.
+  const aboveElsewhere = { ...one, rate: above - own, isElsewhere: true };
   const fair: Turn[] = [];
   const alone: Turn[] = [];
   const unfair: Turn[] = [];
   for (let round = 0; round < options.rounds; round += 1) {
     for (const [turns, groups] of [
-      [fair, [rest, one]],
-      [alone, [rest, one, elsewhere]],
-      [unfair, [rest, { ...one, rate: above }]],
+      [fair, [nine, one]],
+      [alone, [nine, one, aboveElsewhere]],
+      [unfair, [nine, { ...one, rate: above }]],
     ] as const) {
       turns.push(await takeTurn(stage, "quic", groups, options.seconds));
       await sleep(SETTLE_MS);
@@ -250,17 +251,17 @@ async function withstandGreed(
   }
   console.log(
     `Ten accounts with a limit of ${options.greedy}/s, ${options.rounds} turns each. ` +
-      `All keep to their limit: ${nineAndOne(fair)}. ` +
-      "The same, while the generator gives the rest to a server that takes nothing: " +
-      `${nineAndOne(alone)}. ` +
-      `One sends ${GREEDY_TIMES} times its limit: ${nineAndOne(unfair)}.`,
+      `All keep to their limit: ${nineAndOne(fair, options.seconds)}. ` +
+      "The same, with what is above the limit given to a server that takes nothing: " +
+      `${nineAndOne(alone, options.seconds)}. ` +
+      `One sends ${GREEDY_TIMES} times its limit: ${nineAndOne(unfair, options.seconds)}.`,
   );
   stage.setAccounts(accounts, null);
   await sleep(SETTLE_MS);
 }
 
 /** What became of the transactions of the other nine, and of the one, over these turns. */
-function nineAndOne(turns: readonly Turn[]): string {
+function nineAndOne(turns: readonly Turn[], seconds: number): string {
   const [nine, one] = [0, 1].map((at) => turns.flatMap(({ groups }) => groups[at] ?? []));
   const sum = (groups: readonly GroupResult[] = [], name: "missing" | "count"): number =>
     groups.reduce((total, group) => total + group[name], 0);
@@ -269,7 +270,8 @@ function nineAndOne(turns: readonly Turn[]): string {
       (nine ?? []).map((group) => group.from_due_us[quantile]),
       0,
     );
-  const cores = turns.map((turn) => (turn.cpu_us * turn.held_per_second) / 1e6);
+  // After the last send the edge has nothing to do.
+  const cores = turns.map((turn) => (turn.cpu_us * turn.count) / (seconds * 1e6));
   return (
     `of the nine ${sum(nine, "missing")} of ${sum(nine, "count")} missing, p50 ${due("p50")} us, ` +
     `p99 ${due("p99")} us; of the one ${sum(one, "missing")} of ${sum(one, "count")} missing; ` +

@@ -50,14 +50,15 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --endpoint KIND   raw or json, for HTTP (raw)
   --libraries       reqwest over HTTP, and touchdown-client over QUIC (tpu) and with verdicts
                     (touchdown), in place of the senders that work least (off); for the table
-                    alone, and --endpoint has no effect on it
+                    alone
   --tls             HTTP speaks TLS, as QUIC always does (off)
   --threads N       ingress threads of the edge (1)
   --agave           Agave's TPU server as the leader, instead of a simulated one
   --handshakes N    then: a client's latency while N handshakes a second never finish, in turns
                     with none (0)
   --greedy N        then: ten accounts with a limit of N a second, of which one sends 20 times
-                    as much, in turns with none that does (0)
+                    as much, in turns with none that does, and with what is above the limit
+                    sent to a server that takes nothing (0)
   --flood N         then, over either: a client's latency while another account sends N
                     transactions a second with a wrong signature (0)
   --idle N          before: memory and CPU of the edge for N silent connections (0)

@@ -39,8 +39,8 @@ export interface Turn extends Measured {
   readonly outcomes: Readonly<Record<string, number>>;
 }
 
-/** Over HTTP "raw", "json" and "reqwest". */
-export type Transport = "quic" | "raw" | "json" | "reqwest" | "tpu" | "touchdown";
+/** The others are over HTTP. */
+export type Transport = "quic" | "raw" | "json" | "reqwest" | "reqwest-json" | "tpu" | "touchdown";
 
 const OVER_QUIC: ReadonlySet<Transport> = new Set(["quic", "tpu", "touchdown"]);
 const WARM_SECONDS = 0.4;

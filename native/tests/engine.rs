@@ -190,7 +190,7 @@ fn every_call_returns_after_stop() {
     assert_eq!(sender.engine.peer_open(leader.address), Err(OpenError::Stopping));
     assert!(!sender.engine.peer_close(peer, Duration::ZERO));
     let status = sender.engine.send(&[peer, 0], b"late", 2, LONG_MS, Offer::default());
-    assert_eq!(status.wire | status.queued, 0);
+    assert_eq!(status.accepted(), 0);
     sender.drain_now();
     sender.assert_conserved([1, 2]);
     assert_eq!(sender.count(ACKED), 1);
@@ -221,6 +221,10 @@ fn invalid_leader_addresses_are_rejected() {
     let sender = Sender::start(options());
     let open = |text: &str| sender.engine.peer_open(text.parse().unwrap());
     assert_eq!(open("127.0.0.1:0"), Err(OpenError::Address));
-    assert_eq!(open("0.0.0.0:9"), Err(OpenError::Address));
+    let no_hosts = ["0.0.0.0:9", "0.0.0.5:9", "255.255.255.255:9", "224.0.0.1:9"];
+    let no_hosts_6 = ["[::]:9", "[::ffff:0.0.0.5]:9", "[ff02::1]:9", "[fe80::1]:9"];
+    for text in no_hosts.into_iter().chain(no_hosts_6) {
+        assert_eq!(open(text), Err(OpenError::Address), "{text}");
+    }
     assert_eq!(open("[::1]:9"), Err(OpenError::Family));
 }

@@ -32,7 +32,7 @@ fn delivers_each_transaction_complete_and_acknowledged() {
             LONG_MS,
             Offer::default(),
         );
-        assert_eq!(status.wire | status.queued, 1);
+        assert_eq!(status.accepted(), 1);
     }
     sender.until("acked", |events| ended(events) == sizes.len());
     assert_eq!(sender.count(ACKED), sizes.len());
@@ -52,7 +52,7 @@ fn rejects_invalid_transactions_without_an_outcome() {
     let peer = sender.open_admitted(leader.address);
     for bytes in [&[][..], &[0; 4097][..]] {
         let status = sender.engine.send(&[peer, 0], bytes, 1, 1_000, Offer::default());
-        assert_eq!(status.wire | status.queued, 0);
+        assert_eq!(status.accepted(), 0);
     }
     sender.drain_now();
     assert_eq!(ended(&sender.events), 0);
@@ -68,7 +68,7 @@ fn sends_to_several_leaders_and_reports_each() {
     }
     deliveries.extend([0xdead_beef, 9]);
     let status = sender.engine.send(&deliveries, b"to everyone", 7, LONG_MS, Offer::default());
-    assert_eq!(status.wire | status.queued, 0b1111);
+    assert_eq!(status.accepted(), 0b1111);
     sender.until("ended", |events| ended(events) == 5);
     assert_eq!(sender.count(ACKED), 4);
     let dropped = sender.events.iter().find(|one| one.kind == DROPPED).unwrap();
@@ -82,7 +82,7 @@ fn waits_for_the_handshake_and_then_sends() {
     let peer = sender.open(leader.address);
     let status = sender.engine.send(&[peer, 0], b"early", 1, LONG_MS, Offer::default());
     // The handshake may be complete by now if this thread was preempted.
-    assert_eq!(status.wire | status.queued, 1);
+    assert_eq!(status.accepted(), 1);
     sender.until("acked", |events| ended(events) == 1);
     sender.assert_conserved([1]);
     assert_eq!(sender.count(ACKED), 1);
@@ -210,7 +210,7 @@ fn the_leaders_close_codes_are_reported() {
         assert_eq!(closed.reason, CloseCause::Application as u8);
         assert_eq!(closed.detail, u64::from(code));
         let status = sender.engine.send(&[peer, 0], b"too late", 1, 1_000, Offer::default());
-        assert_eq!(status.wire | status.queued, 0);
+        assert_eq!(status.accepted(), 0);
     }
 }
 

@@ -102,7 +102,7 @@ function isReachable(address: string): boolean {
   const host = address.slice(0, colon);
   if (host.startsWith("[") && host.endsWith("]")) {
     const ip = host.slice(1, -1);
-    return isIPv6(ip) && !ip.includes("%") && ip !== "::";
+    return isIPv6(ip) && !ip.includes("%") && ip !== "::" && !/^fe[89ab]/i.test(ip);
   }
-  return isIPv4(host) && host !== "0.0.0.0";
+  return isIPv4(host) && !host.startsWith("0.") && host !== "255.255.255.255";
 }

@@ -16,7 +16,8 @@ export interface SocketAddress {
  * come from another address. RFC 4291 sections 2.5.2 and 2.7, RFC 5771; the first group of the
  * normalized form has no leading zeros.
  */
-const NOT_A_HOST = /^(?:0\.0\.0\.0|(?:22[4-9]|23[0-9])\..*|::|ff[0-9a-f]{2}:.*)$/;
+const NOT_A_HOST =
+  /^(?:0\..*|(?:22[4-9]|23[0-9])\..*|255\.255\.255\.255|::|ff[0-9a-f]{2}:.*|fe[89ab][0-9a-f]:.*)$/;
 
 /** Parses "ip:port" or "[ipv6]:port"; null when it is neither, or not a unicast host address. */
 export function parseAddress(text: string): SocketAddress | null {

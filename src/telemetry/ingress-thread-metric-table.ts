@@ -86,7 +86,7 @@ export const INGRESS_THREAD_METRICS = [
   counter(
     "touchdown_quic_datagrams_refused_total",
     [],
-    "Datagrams of QUIC clients that were too large, from port 0, or answered with a refusal.",
+    "Datagrams of QUIC clients that were too large, cannot be answered, or were refused.",
   ),
   counter(
     "touchdown_quic_datagrams_forwarded_total",

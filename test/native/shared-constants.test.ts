@@ -287,6 +287,7 @@ describe("the responses of an ingress thread", () => {
     const literal = new RegExp(`const ${name}: &str =\\s+"([\\s\\S]*?)";`).exec(text)?.[1] ?? "";
     return JSON.parse(`"${literal.replace(/\\\n\s*/g, "")}"`) as string;
   };
+
   it("have the preflight of the main thread's, as the connection's last response", () => {
     const lines = PREFLIGHT_HEADERS.map(([name, value]) => `${name}: ${value}\r\n`).join("");
     expect(string("PREFLIGHT")).toBe(

@@ -110,6 +110,15 @@ fn wake_by_responses(groups: &[Vec<AccountLines>]) -> Result<Arc<()>, Box<dyn Er
     Ok(alive)
 }
 
+/// The body of a JSON-RPC call.
+pub fn call_of(id: usize, transaction: &[u8]) -> Vec<u8> {
+    let text = BASE64_STANDARD.encode(transaction);
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"sendTransaction","params":["{text}",{{"encoding":"base64"}}]}}"#
+    )
+    .into_bytes()
+}
+
 fn build_requests(load: &Load, schedule: &Schedule) -> Requests {
     let mut requests = Requests { bytes: Vec::new(), ends: vec![0] };
     for (index, transaction) in schedule.transactions.iter().enumerate() {
@@ -117,13 +126,7 @@ fn build_requests(load: &Load, schedule: &Schedule) -> Requests {
         let key = &load.groups[sender.group].accounts[sender.account].key;
         let (path, kind, body) = match load.transport == Transport::Json {
             false => ("sendRawTransaction", "application/octet-stream", transaction.clone()),
-            true => {
-                let text = BASE64_STANDARD.encode(transaction);
-                let body = format!(
-                    r#"{{"jsonrpc":"2.0","id":{index},"method":"sendTransaction","params":["{text}",{{"encoding":"base64"}}]}}"#
-                );
-                ("sendTransaction", "application/json", body.into_bytes())
-            }
+            true => ("sendTransaction", "application/json", call_of(index, transaction)),
         };
         let head = format!(
             "POST /api/v1/{path} HTTP/1.1\r\nhost: {}\r\ncontent-type: {kind}\r\napi-x-token: {key}\r\ncontent-length: {}\r\n\r\n",

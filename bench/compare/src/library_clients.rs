@@ -14,7 +14,7 @@ use touchdown_client::{
 };
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
-use crate::http_clients::{certificate_of, tls_of};
+use crate::http_clients::{call_of, certificate_of, tls_of};
 use crate::load::{Account, Clients, Ends, Load, Sender, Transport};
 
 /// As long as the client waits for a verdict.
@@ -24,16 +24,24 @@ const CLOSES_WITHIN: Duration = Duration::from_millis(50);
 /// One client of a library. `reqwest` pools its connections; Touchdown's client has one.
 #[derive(Clone)]
 enum Library {
-    Reqwest { client: reqwest::Client, url: String },
+    Reqwest { client: reqwest::Client, url: String, is_json: bool },
     Touchdown { client: Arc<Client>, has_verdicts: bool },
 }
 
 impl Library {
+    /// The body of its request. It is made before the stamp, on the runtime's thread.
+    fn body_of(&self, index: usize, bytes: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::Reqwest { is_json: true, .. } => call_of(index, &bytes),
+            _ => bytes,
+        }
+    }
+
     /// Waits for the answer, or where there is none until the edge's QUIC stack has received it;
     /// returns whether the edge accepted it.
     async fn submit(&self, bytes: Vec<u8>) -> Result<bool, Box<dyn Error>> {
         match self {
-            Self::Reqwest { client, url } => {
+            Self::Reqwest { client, url, .. } => {
                 let response = client.post(url).body(bytes).send().await?;
                 let is_success = response.status().is_success();
                 response.bytes().await?;
@@ -78,7 +86,7 @@ impl LibraryClients {
             let mut accounts = Vec::new();
             for account in &group.accounts {
                 let clients = match load.transport {
-                    Transport::Reqwest => vec![reqwest_of(load, account)?],
+                    Transport::Reqwest | Transport::ReqwestJson => vec![reqwest_of(load, account)?],
                     _ => runtime.block_on(touchdown_of(load, account, group.connections))?,
                 };
                 accounts.push(AccountClients { clients, turn: 0 });
@@ -112,6 +120,7 @@ impl Clients for LibraryClients {
         let (bytes, sent_ns, ends) = (bytes.to_vec(), self.sent_ns.clone(), self.ends.clone());
         self.begun += 1;
         self.runtime.spawn(async move {
+            let bytes = library.body_of(index, bytes);
             sent_ns[index].store(monotonic_ns(), Ordering::Relaxed);
             let end = library.submit(bytes).await;
             let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,15 +158,18 @@ impl Clients for LibraryClients {
 fn reqwest_of(load: &Load, account: &Account) -> Result<Library, Box<dyn Error>> {
     let mut headers = HeaderMap::new();
     headers.insert("api-x-token", HeaderValue::from_str(&account.key)?);
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    let is_json = load.transport == Transport::ReqwestJson;
+    let kind = if is_json { "application/json" } else { "application/octet-stream" };
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     let mut builder = reqwest::Client::builder().default_headers(headers).http1_only().no_proxy();
     let mut scheme = "http";
     if let Some(certificate) = &load.certificate {
         scheme = "https";
         builder = builder.use_preconfigured_tls((*tls_of(certificate)?).clone());
     }
-    let url = format!("{scheme}://{}/api/v1/sendRawTransaction", load.address);
-    Ok(Library::Reqwest { client: builder.build()?, url })
+    let path = if is_json { "sendTransaction" } else { "sendRawTransaction" };
+    let url = format!("{scheme}://{}/api/v1/{path}", load.address);
+    Ok(Library::Reqwest { client: builder.build()?, url, is_json })
 }
 
 async fn touchdown_of(

@@ -49,6 +49,9 @@ pub enum Transport {
     Quic,
     /// As `Raw`, by the library `reqwest`.
     Reqwest,
+    /// As `Json`, by that library.
+    #[serde(rename = "reqwest-json")]
+    ReqwestJson,
     /// As `Quic`, by the library `touchdown-client`.
     Tpu,
     /// A bidirectional stream each, ALPN `touchdown/1`, by the library `touchdown-client`.
@@ -177,7 +180,7 @@ pub trait Clients {
 pub fn fire(load: &Load, schedule: &Schedule) -> Result<Shots, Box<dyn Error>> {
     let mut clients: Box<dyn Clients> = match load.transport {
         Transport::Quic => Box::new(QuicClients::open(load)?),
-        Transport::Reqwest | Transport::Tpu | Transport::Touchdown => {
+        Transport::Reqwest | Transport::ReqwestJson | Transport::Tpu | Transport::Touchdown => {
             Box::new(LibraryClients::open(load)?)
         }
         Transport::Raw | Transport::Json => Box::new(HttpClients::open(load, schedule)?),

@@ -14,7 +14,7 @@ use touchdown_native::quic::tls::Transport;
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
 use crate::load::{Clients, Ends, Load, Sender};
-use crate::simulated_leader::serve_unread;
+use crate::simulated_leader::unread;
 
 /// How long a transaction may wait for stream credit.
 const TTL_MS: u32 = 2_000;
@@ -150,7 +150,7 @@ impl QuicClients {
     pub fn open(load: &Load) -> Result<Self, Box<dyn Error>> {
         let mut groups = Vec::new();
         for group in &load.groups {
-            let address = if group.is_elsewhere { serve_unread()? } else { load.address };
+            let address = if group.is_elsewhere { unread()? } else { load.address };
             let open = |account: &crate::load::Account| {
                 AccountPeers::open(address, &account.seed, group.connections)
             };

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quinn::crypto::rustls::QuicServerConfig;
@@ -16,33 +16,43 @@ use crate::path::Take;
 const TRANSACTION_BYTES_MAX: usize = 4096;
 const STREAMS_MAX: u32 = 2048;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
-const KEEP_ALIVE: Duration = Duration::from_secs(4);
 const SEED: [u8; 32] = [5; 32];
 
 /// Starts it on a thread of its own. `take` receives each transaction and the time of its last byte.
 #[allow(dead_code, reason = "only the program touchdown-load has it as its leader")]
 pub fn serve(take: Take) -> Result<SocketAddr, Box<dyn Error>> {
     let take = Arc::new(take);
-    accept(STREAMS_MAX, move |incoming| drop(tokio::spawn(receive(incoming, take.clone()))))
+    accept(transport_of(STREAMS_MAX), move |incoming| {
+        drop(tokio::spawn(receive(incoming, take.clone())))
+    })
 }
 
-/// Likewise one that grants each connection a single stream and reads nothing, so that its clients
-/// have the work of transactions that they cannot send.
-pub fn serve_unread() -> Result<SocketAddr, Box<dyn Error>> {
-    accept(1, |incoming| {
+/// The address of a server that grants each connection a single stream and reads nothing, so that its
+/// clients have the work of transactions that they cannot send. It runs until the program ends.
+pub fn unread() -> Result<SocketAddr, Box<dyn Error>> {
+    static ADDRESS: Mutex<Option<SocketAddr>> = Mutex::new(None);
+    let mut address = ADDRESS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(address) = *address {
+        return Ok(address);
+    }
+    let mut transport = transport_of(1);
+    // Its clients are silent for longer than it waits.
+    transport.keep_alive_interval(Some(IDLE_TIMEOUT / 3));
+    let serving = accept(transport, |incoming| {
         tokio::spawn(async move {
             if let Ok(connection) = incoming.await {
                 connection.closed().await;
             }
         });
-    })
+    })?;
+    Ok(*address.insert(serving))
 }
 
 fn accept(
-    streams_max: u32,
+    transport: TransportConfig,
     on_incoming: impl Fn(quinn::Incoming) + Send + 'static,
 ) -> Result<SocketAddr, Box<dyn Error>> {
-    let config = server_config(streams_max)?;
+    let config = server_config(transport)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let endpoint = runtime.block_on(async { Endpoint::server(config, any_port) })?;
@@ -69,19 +79,22 @@ async fn receive(incoming: quinn::Incoming, take: Arc<Take>) {
     }
 }
 
-fn server_config(streams_max: u32) -> Result<ServerConfig, Box<dyn Error>> {
+fn transport_of(streams_max: u32) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_uni_streams(VarInt::from_u32(streams_max))
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok());
+    transport
+}
+
+fn server_config(transport: TransportConfig) -> Result<ServerConfig, Box<dyn Error>> {
     let (certificate, key) = self_signed(&SEED)?;
     let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)?;
     tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
-    let mut transport = TransportConfig::default();
-    transport
-        .max_concurrent_uni_streams(VarInt::from_u32(streams_max))
-        .max_concurrent_bidi_streams(VarInt::from_u32(0))
-        .keep_alive_interval(Some(KEEP_ALIVE))
-        .max_idle_timeout(Some(IdleTimeout::try_from(IDLE_TIMEOUT)?));
     let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
     config.transport_config(Arc::new(transport));
     Ok(config)

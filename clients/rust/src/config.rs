@@ -18,8 +18,8 @@ pub enum Protocol {
 pub enum Trust {
     /// One for the host name of the address, from an authority that the system trusts.
     System,
-    /// One for the host name, from one of these authorities: each in DER, or in PEM with one or more,
-    /// of which at least one can be an authority's.
+    /// One for the host name, from one of these authorities: each in DER, or in PEM with one or
+    /// more. Certificates in PEM that are no authority's are ignored beside one that is.
     Authorities(Vec<Vec<u8>>),
     /// Any. Whoever is on the path can pose as the edge then and read the transactions, but learns no
     /// secret. Refused for [`Credential::api_key`].

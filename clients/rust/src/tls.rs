@@ -104,7 +104,9 @@ fn certificates_of(authority: &[u8]) -> Result<Vec<CertificateDer<'static>>, Con
 
 fn no_certificate(authority: &[u8], cause: impl ToString) -> ConnectError {
     let (size, cause) = (authority.len(), cause.to_string());
-    invalid(format!("an authority of {size} bytes is no certificate in PEM or DER: {cause}"))
+    invalid(format!(
+        "an authority of {size} bytes is no authority's certificate in PEM or DER: {cause}"
+    ))
 }
 
 fn system_roots() -> Result<RootCertStore, ConnectError> {
@@ -190,7 +192,9 @@ mod tests {
         for wrong in [b"".to_vec(), b"authority.pem".to_vec(), cut.into_bytes(), unusable] {
             let size = wrong.len();
             let ConnectError::Config(text) = roots_of(&[wrong]).unwrap_err() else { panic!() };
-            let begin = format!("an authority of {size} bytes is no certificate in PEM or DER: ");
+            let begin = format!(
+                "an authority of {size} bytes is no authority's certificate in PEM or DER: "
+            );
             assert!(text.starts_with(&begin), "{text}");
         }
     }

@@ -31,7 +31,8 @@ export interface ClientOptions {
   readonly protocol?: "touchdown/1" | "solana-tpu";
   /**
    * Which server certificates are accepted: those of the system's authorities ("system"), of these in
-   * PEM or DER, or any. With any, whoever is on the path can read the transactions; an API key is
+   * PEM or DER, or any. Certificates of a PEM bundle that are no authority's are ignored beside one
+   * that is. With any, whoever is on the path can read the transactions; an API key is
    * not sent.
    */
   readonly trust?: "system" | "any" | readonly Uint8Array[];

@@ -40,8 +40,9 @@ pub fn listen_on(address: SocketAddr) -> io::Result<net::TcpListener> {
 pub struct Listener {
     socket: TcpListener,
     others: Vec<EventLoopHandle>,
-    /// Of all threads; one address may hold a share.
-    permits: Permits,
+    /// Of all threads. Their number is bounded by each thread's own limit, so only the share of an
+    /// address is bounded here.
+    connection_permits: Permits,
     /// The next ingress thread: 0 is the one that accepts.
     next: usize,
     pub(super) can_accept: bool,
@@ -58,13 +59,14 @@ impl Listener {
         per_address: usize,
     ) -> Listening {
         let socket = TcpListener::from_std(socket);
-        Listening { socket, others, permits: Permits::new(usize::MAX, per_address) }
+        let connection_permits = Permits::new(usize::MAX, per_address);
+        Listening { socket, others, connection_permits }
     }
 
     /// Accepts from this socket.
     pub(super) fn new(listening: Listening) -> Self {
-        let Listening { socket, others, permits } = listening;
-        Self { socket, others, permits, next: 0, can_accept: false, paused_until_ns: 0 }
+        let Listening { socket, others, connection_permits } = listening;
+        Self { socket, others, connection_permits, next: 0, can_accept: false, paused_until_ns: 0 }
     }
 
     /// Ends the accepts of this process. The kernel would go on to report connections to this
@@ -93,7 +95,7 @@ impl Listener {
             match self.socket.accept() {
                 Ok((stream, address)) => {
                     let from = address.ip().to_canonical();
-                    match self.permits.try_acquire(from) {
+                    match self.connection_permits.try_acquire(from) {
                         Some(address_permit) => self.dispatch_round_robin(
                             AcceptedSocket { stream, from, address_permit },
                             own,

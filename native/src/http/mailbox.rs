@@ -66,7 +66,8 @@ pub struct Listening {
     pub(super) socket: TcpListener,
     /// The event loops that share connections with the one that accepts.
     pub(super) others: Vec<EventLoopHandle>,
-    pub(super) permits: Permits,
+    /// The connections of each address, over all threads.
+    pub(super) connection_permits: Permits,
 }
 
 impl Listening {

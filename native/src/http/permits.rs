@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::sync::source_address::source_of;
 
-/// The permits. A clone is of the same ones.
+/// The permits. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Permits(Arc<Mutex<PermitCounts>>);
 

@@ -31,6 +31,17 @@ fn permits_per_address_are_limited() {
     assert!(other.is_some());
     drop((own, other));
     assert!(permits.0.lock().each.is_empty());
+    let of_each = Permits::new(usize::MAX, 0);
+    assert!(of_each.try_acquire(ONE).is_none());
+}
+
+#[test]
+fn permit_may_be_dropped_on_another_thread() {
+    let permits = Permits::new(usize::MAX, 1);
+    let permit = permits.try_acquire(ONE).unwrap();
+    assert!(permits.clone().try_acquire(ONE).is_none());
+    std::thread::spawn(move || drop(permit)).join().unwrap();
+    assert!(permits.try_acquire(ONE).is_some());
 }
 
 #[test]

@@ -299,10 +299,11 @@ mod tests {
     #[test]
     fn overload_has_the_form_of_the_request() {
         let head = |size: usize| {
-            let headers = Rejection::new(Reason::Overloaded, String::new()).headers().to_string();
             format!(
-                "HTTP/1.1 503 Service Unavailable: full\r\ncontent-type: {headers}\r\n\
-                 Connection: close\r\nContent-Length: {size}\r\n\r\n"
+                "HTTP/1.1 503 Service Unavailable: full\r\ncontent-type: application/json\r\n\
+                 access-control-allow-origin: *\r\ncache-control: no-store\r\n\
+                 access-control-expose-headers: retry-after, ratelimit, ratelimit-policy\r\n\
+                 retry-after: 1\r\nConnection: close\r\nContent-Length: {size}\r\n\r\n"
             )
         };
         let raw = r#"{"success":false,"error":"full","reason":"overloaded"}"#;

@@ -21,7 +21,7 @@ use crate::node::options::{IngressThreadOptions, QuicListenOptions};
 use crate::node::shared_bytes::{SharedBytes, release_shared};
 use crate::node::status_codes::*;
 use crate::node::submit::dedup_of;
-use crate::quic_server::options;
+use crate::quic_server::options as quic_options;
 use crate::quic_server::server::QuicServer;
 use crate::submit::thread::{IngressThread, Options, Shared, StartError};
 use crate::sync::clock::NS_PER_MS;
@@ -151,7 +151,7 @@ pub fn ingress_threads_listen_quic(threads: &[u32], options: QuicListenOptions) 
 #[napi]
 pub fn quic_thread_at(before: &[u32], threads: u32, place: u32) -> i32 {
     guarded(PANIC, || {
-        let places = options::places_alone(&numbers(before), threads as usize);
+        let places = quic_options::places_alone(&numbers(before), threads as usize);
         let thread = places.get(place as usize).copied().unwrap_or(0);
         i32::try_from(thread).unwrap_or(0)
     })
@@ -249,7 +249,7 @@ fn quic_servers_of(given: &QuicListenOptions, threads: usize) -> Option<Vec<Quic
     let mut seed = [0; 32];
     SystemRandom::new().fill(&mut seed).ok()?;
     (given.host.as_str(), port).to_socket_addrs().ok()?.find_map(|listen| {
-        let options = options::Options {
+        let options = quic_options::Options {
             listen,
             predecessor_places: numbers(&given.predecessor_places),
             process_number: given.process_number,

@@ -213,7 +213,9 @@ impl IoThread {
             for (buffer, meta) in buffers.iter().zip(&metas).take(count) {
                 let bytes = buffer.get(..meta.len).unwrap_or_default();
                 for datagram in bytes.chunks(meta.stride.max(1)) {
-                    if datagram.len() > usize::from(DATAGRAM_BYTES_MAX) {
+                    // No leader has port 0, and an answer to it would be as one to an address that
+                    // is none: `is_host` of `engine`.
+                    if datagram.len() > usize::from(DATAGRAM_BYTES_MAX) || meta.addr.port() == 0 {
                         self.engine_state.inbox_drops.fetch_add(1, Ordering::Relaxed);
                         continue;
                     }
@@ -358,10 +360,6 @@ impl EndpointSocket {
     ) {
         let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let remote = canonical(meta.addr);
-        // As in `QuicServer::on_datagram`. No leader has this port.
-        if remote.port() == 0 {
-            return;
-        }
         let mut response = Vec::new();
         let bytes = BytesMut::from(datagram);
         // The local address is omitted: a client's connection has none.

@@ -5,7 +5,7 @@
 //! returns, with an error or an empty result.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -194,7 +194,7 @@ impl Engine {
         if self.engine_state.stopping.load(Ordering::Acquire) {
             return Err(OpenError::Stopping);
         }
-        if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
+        if !is_host(address) {
             return Err(OpenError::Address);
         }
         let socket = self.socket_for(address).ok_or(OpenError::Family)?;
@@ -445,6 +445,19 @@ fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<So
     let udp = UdpSocket::from(socket);
     let state = UdpSocketState::new((&udp).into())?;
     Ok(Socket { index, udp, state, send_errors: AtomicU64::new(0) })
+}
+
+/// Whether datagrams can be sent there. The kernel refuses the others with EINVAL (IPv6 link-local
+/// ones for want of an interface), which quinn-udp 0.5 takes for a kernel that lacks segmentation
+/// and ECN marks: it would send neither to any leader any more.
+fn is_host(address: SocketAddr) -> bool {
+    address.port() != 0
+        && match address.ip().to_canonical() {
+            IpAddr::V4(ip) => ip.octets()[0] != 0 && !ip.is_multicast() && !ip.is_broadcast(),
+            IpAddr::V6(ip) => {
+                !ip.is_unspecified() && !ip.is_multicast() && !ip.is_unicast_link_local()
+            }
+        }
 }
 
 /// Names of the counters, in order.

@@ -37,6 +37,12 @@ impl SendStatus {
         }
     }
 
+    /// Those that the engine accepted: each has an outcome.
+    #[must_use]
+    pub fn accepted(self) -> u16 {
+        self.wire | self.queued
+    }
+
     /// Bit i: delivery i is on the wire; bit 16 + i: it was accepted and waits.
     #[must_use]
     pub fn bits(self) -> u32 {

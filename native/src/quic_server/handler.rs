@@ -112,7 +112,7 @@ pub struct QuicNumbers {
     pub streams_aborted: u64,
     /// Datagrams that the kernel's buffer had no room for.
     pub datagrams_dropped: u64,
-    /// Datagrams that were too large, from port 0, or answered with a refusal.
+    /// Datagrams that were too large, cannot be answered, or were answered with a refusal.
     pub datagrams_refused: u64,
     /// Datagrams that another thread received, and passed on.
     pub datagrams_forwarded: u64,

@@ -25,7 +25,7 @@
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +35,7 @@ use quinn_proto::{
     ConnectionEvent, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
     Event, Transmit,
 };
+use quinn_udp::RecvMeta;
 
 use crate::quic_server::admission::Bounds;
 use crate::quic_server::clients::Clients;
@@ -363,9 +364,7 @@ impl QuicServer {
     /// Returns whether it counts to the datagrams of handshakes in a turn.
     fn on_datagram(&mut self, datagram: Datagram, now: Instant, now_ns: u64) -> bool {
         let Datagram { bytes, meta, received_ns } = datagram;
-        // None can be answered at port 0: the kernel refuses it with EINVAL, and quinn-udp 0.5 would
-        // send no segments any more, taking that for a kernel that lacks them.
-        if bytes.len() > DATAGRAM_BYTES_MAX || meta.addr.port() == 0 {
+        if bytes.len() > DATAGRAM_BYTES_MAX || !is_answerable(&meta) {
             self.clients.numbers.datagrams_refused += 1;
             return false;
         }
@@ -674,6 +673,17 @@ impl QuicServer {
 
 #[path = "arrivals.rs"]
 mod arrivals;
+
+/// Whether an answer can be sent to where it came from, from where it was sent to. The kernel
+/// refuses port 0, and multicast and broadcast addresses as a source, with EINVAL, which quinn-udp
+/// 0.5 takes for a kernel that lacks segmentation and ECN marks: no client would get them any more.
+fn is_answerable(meta: &RecvMeta) -> bool {
+    let is_of_many = |ip: IpAddr| match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.is_multicast() || ip.is_broadcast(),
+        IpAddr::V6(ip) => ip.is_multicast(),
+    };
+    meta.addr.port() != 0 && !meta.dst_ip.is_some_and(is_of_many)
+}
 
 #[cfg(test)]
 #[path = "server_tests.rs"]

@@ -345,18 +345,24 @@ async fn first_datagram_above_the_size_that_clients_are_told_is_dropped() {
     assert_eq!(turns.server.clients.numbers.datagrams_refused, 2);
 }
 
-/// `quinn-udp` takes the error of a datagram to port 0 for that of a kernel that lacks segmentation.
+/// `quinn-udp` takes the error of such an answer for that of a kernel that lacks segmentation.
 #[tokio::test]
-async fn datagram_from_port_0_is_not_answered() {
+async fn datagram_that_cannot_be_answered_is_not() {
     let mut turns = Turns::new();
     let segments_max = turns.server.socket.segments_max();
     // Not of a connection: a stateless reset would be the answer. And of another version.
     let (mut lost, mut other) = ([0; 200], [0; 1200]);
     lost[0] = 0x40;
     other[..6].copy_from_slice(&[0xc3, 0x0a, 0x0a, 0x0a, 0x0a, 8]);
-    for (count, bytes) in [(1, &lost[..]), (2, &other[..])] {
-        let addr = (Ipv4Addr::LOCALHOST, 0).into();
-        let meta = quinn_udp::RecvMeta { addr, len: bytes.len(), ..Default::default() };
+    let (from, many) = (Ipv4Addr::LOCALHOST, [Ipv4Addr::BROADCAST, Ipv4Addr::new(224, 0, 0, 1)]);
+    for (count, bytes, port, dst_ip) in [
+        (1, &lost[..], 0, None),
+        (2, &other[..], 0, None),
+        (3, &lost[..], 9, Some(many[0])),
+        (4, &other[..], 9, Some(many[1])),
+    ] {
+        let (addr, dst_ip) = ((from, port).into(), dst_ip.map(Into::into));
+        let meta = quinn_udp::RecvMeta { addr, len: bytes.len(), dst_ip, ..Default::default() };
         let datagram = Datagram { bytes: bytes.into(), meta, received_ns: 0 };
         turns.server.on_datagram(datagram, Instant::now(), 0);
         assert_eq!(turns.server.clients.numbers.datagrams_refused, count);

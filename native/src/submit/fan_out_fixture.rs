@@ -66,7 +66,7 @@ impl EngineHandle for FakeEngine {
     fn cork(&self, transaction: &Transaction<'_>) -> SendStatus {
         assert_eq!(transaction.bytes, BYTES);
         let status = self.note(Call::Cork, transaction);
-        SendStatus { wire: 0, queued: status.wire, ..status }
+        SendStatus { wire: 0, queued: status.accepted(), ..status }
     }
 
     fn uncork(&self) {

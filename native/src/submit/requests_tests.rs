@@ -66,7 +66,8 @@ impl EngineHandle for FakeEngine {
     }
 
     fn cork(&self, transaction: &Transaction<'_>) -> SendStatus {
-        self.send(transaction)
+        let status = self.send(transaction);
+        SendStatus { wire: 0, queued: status.accepted(), ..status }
     }
 
     fn uncork(&self) {}
