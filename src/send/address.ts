@@ -12,9 +12,9 @@ export interface SocketAddress {
 }
 
 /**
- * Addresses that do not identify one host: unspecified and multicast addresses. A response would
- * come from another address. RFC 4291 sections 2.5.2 and 2.7, RFC 5771; the first group of the
- * normalized form has no leading zeros.
+ * Addresses that do not identify one host: 0.0.0.0/8, multicast and broadcast addresses, and
+ * link-local IPv6 addresses, which need an interface. RFC 1122 section 3.2.1.3, RFC 4291 sections
+ * 2.5.2, 2.5.6 and 2.7, RFC 5771; the first group of the normalized form has no leading zeros.
  */
 const NOT_A_HOST =
   /^(?:0\..*|(?:22[4-9]|23[0-9])\..*|255\.255\.255\.255|::|ff[0-9a-f]{2}:.*|fe[89ab][0-9a-f]:.*)$/;

@@ -213,8 +213,8 @@ impl IoThread {
             for (buffer, meta) in buffers.iter().zip(&metas).take(count) {
                 let bytes = buffer.get(..meta.len).unwrap_or_default();
                 for datagram in bytes.chunks(meta.stride.max(1)) {
-                    // No leader has port 0, and an answer to it would be as one to an address that
-                    // is none: `is_host` of `engine`.
+                    // No leader has port 0. The kernel would refuse an answer to it with EINVAL: see
+                    // `is_host` of `engine`.
                     if datagram.len() > usize::from(DATAGRAM_BYTES_MAX) || meta.addr.port() == 0 {
                         self.engine_state.inbox_drops.fetch_add(1, Ordering::Relaxed);
                         continue;

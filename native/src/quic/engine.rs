@@ -447,9 +447,9 @@ fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<So
     Ok(Socket { index, udp, state, send_errors: AtomicU64::new(0) })
 }
 
-/// Whether datagrams can be sent there. The kernel refuses the others with EINVAL (IPv6 link-local
-/// ones for want of an interface), which quinn-udp 0.5 takes for a kernel that lacks segmentation
-/// and ECN marks: it would send neither to any leader any more.
+/// Whether the kernel sends datagrams to this address. It refuses any other with EINVAL; a
+/// link-local IPv6 address needs an interface, which a leader's address does not name. After one
+/// EINVAL quinn-udp 0.5 stops using segmentation and ECN marks on this socket, for all leaders.
 fn is_host(address: SocketAddr) -> bool {
     address.port() != 0
         && match address.ip().to_canonical() {

@@ -674,9 +674,9 @@ impl QuicServer {
 #[path = "arrivals.rs"]
 mod arrivals;
 
-/// Whether an answer can be sent to where it came from, from where it was sent to. The kernel
-/// refuses port 0, and multicast and broadcast addresses as a source, with EINVAL, which quinn-udp
-/// 0.5 takes for a kernel that lacks segmentation and ECN marks: no client would get them any more.
+/// Whether the kernel would send an answer to this datagram. It refuses port 0 as a destination,
+/// and a multicast or broadcast address as the source, with EINVAL. After one EINVAL quinn-udp 0.5
+/// stops using segmentation and ECN marks on this socket, for all clients.
 fn is_answerable(meta: &RecvMeta) -> bool {
     let is_of_many = |ip: IpAddr| match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_multicast() || ip.is_broadcast(),

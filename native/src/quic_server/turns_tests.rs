@@ -65,7 +65,7 @@ impl Turns {
         let address = self.server.local_addr().unwrap();
         let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let mut config = client_of(ALPN_TOUCHDOWN, Some(&SEED));
-        // It sends what the test sends, and no packets that find out how large they may be.
+        // quinn sends no packets to find the largest size, so the client sends what the test sends.
         let mut transport = quinn::TransportConfig::default();
         transport.mtu_discovery_config(None);
         config.transport_config(Arc::new(transport));
@@ -188,8 +188,8 @@ async fn client_that_sends_little_is_acknowledged_in_the_same_turn() {
         turns.turn();
         assert_eq!(acknowledged(&turns), before + 1);
     }
-    // Of its first 64 packet numbers quinn leaves out one, and a gap is acknowledged at once. So of
-    // two that should wait, one may not.
+    // quinn leaves out 1 of its first 64 packet numbers, and the server acknowledges a gap at once.
+    // So 1 of the 2 acknowledgements may come early.
     assert!(waited > 0);
     assert_eq!(turns.with(|state| state.submitted.len()), 3);
 }
@@ -345,7 +345,7 @@ async fn first_datagram_above_the_size_that_clients_are_told_is_dropped() {
     assert_eq!(turns.server.clients.numbers.datagrams_refused, 2);
 }
 
-/// `quinn-udp` takes the error of such an answer for that of a kernel that lacks segmentation.
+/// After the kernel refuses such an answer with EINVAL, quinn-udp stops using segmentation.
 #[tokio::test]
 async fn datagram_that_cannot_be_answered_is_not() {
     let mut turns = Turns::new();
