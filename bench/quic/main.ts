@@ -59,7 +59,7 @@ export async function runQuicLoad(args: readonly string[]): Promise<void> {
 
 function sidesOf({ libraries, endpoint }: QuicLoadOptions): readonly Transport[] {
   if (!libraries) return ["quic", endpoint];
-  return ["tpu", "touchdown", endpoint === "json" ? "reqwest-json" : "reqwest"];
+  return ["tpu", "touchdown", "reqwest", "reqwest-json"];
 }
 
 function groupOf(

@@ -12,11 +12,11 @@ export interface QuicLoadOptions {
   readonly accounts: number;
   /** Connections of each account. */
   readonly connections: number;
-  /** How transactions go over HTTP beside it. */
+  /** The endpoint over HTTP beside it; libraries take both. */
   readonly endpoint: "raw" | "json";
   /**
-   * Whether libraries send, as in customers' programs: `reqwest` over HTTP, and `touchdown-client`
-   * with either ALPN.
+   * Whether libraries send, as in customers' programs: `reqwest` over HTTP to either endpoint, and
+   * `touchdown-client` with either ALPN.
    */
   readonly libraries: boolean;
   /** Whether the edge speaks TLS over HTTP. */
@@ -48,9 +48,9 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --accounts N      accounts that send, each with its own keys (1)
   --connections N   connections of each account (4)
   --endpoint KIND   raw or json, for HTTP (raw)
-  --libraries       reqwest over HTTP, and touchdown-client over QUIC (tpu) and with verdicts
-                    (touchdown), in place of the senders that work least (off); for the table
-                    alone
+  --libraries       reqwest over HTTP to either endpoint, and touchdown-client over QUIC (tpu)
+                    and with verdicts (touchdown), in place of the senders that work least
+                    (off); for the table alone
   --tls             HTTP speaks TLS, as QUIC always does (off)
   --threads N       ingress threads of the edge (1)
   --agave           Agave's TPU server as the leader, instead of a simulated one

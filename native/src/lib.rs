@@ -6,7 +6,7 @@
 //! all.
 //!
 //! A transaction is sent on the calling thread, under its connection's lock (`quic::peer`); one I/O
-//! thread receives, acknowledges and runs timers (`quic::endpoint`); the outcome of each delivery
+//! thread receives, acknowledges and runs timers (`quic::io_thread`); the outcome of each delivery
 //! is returned through one bounded ring (`quic::event_ring`). Ingress threads (`submit`) serve
 //! client requests without JavaScript. Nodes are read by a thread of `src/cluster`.
 

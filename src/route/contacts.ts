@@ -8,7 +8,7 @@
  * delinquent reflects a fault of the node that sent it and is ignored.
  */
 
-import { isIPv4, isIPv6 } from "node:net";
+import { parseAddress } from "../core/address.ts";
 import { CONTACTS_MAX } from "../core/limits.ts";
 import { RouteCounters } from "./counters.ts";
 
@@ -65,7 +65,7 @@ export function createContacts(
         if (address === null) continue;
         // Nearly all are unchanged since a minute ago; this halves the time for 5,000 contacts.
         const isKnown = table.get(identity)?.address === address;
-        if (!isKnown && !isReachable(address)) counters.contactsInvalid += 1;
+        if (!isKnown && parseAddress(address) === null) counters.contactsInvalid += 1;
         else if (next.size >= CONTACTS_MAX) counters.contactsOverflow += 1;
         else next.set(identity, { address, version: version ?? null });
       }
@@ -91,18 +91,4 @@ export function createContacts(
       return delinquent.size;
     },
   };
-}
-
-/** An IP and a port that can be listened on; names are not resolved. */
-function isReachable(address: string): boolean {
-  const colon = address.lastIndexOf(":");
-  if (colon <= 0) return false;
-  const port = address.slice(colon + 1);
-  if (!/^[1-9]\d{0,4}$/.test(port) || Number(port) > 65_535) return false;
-  const host = address.slice(0, colon);
-  if (host.startsWith("[") && host.endsWith("]")) {
-    const ip = host.slice(1, -1);
-    return isIPv6(ip) && !ip.includes("%") && ip !== "::" && !/^fe[89ab]/i.test(ip);
-  }
-  return isIPv4(host) && !host.startsWith("0.") && host !== "255.255.255.255";
 }

@@ -5,8 +5,8 @@
  * proxy ignores clients above the bound.
  */
 
+import { formatAddress, parseAddress } from "../core/address.ts";
 import type { Clock, Timer } from "../core/clock.ts";
-import { formatAddress, parseAddress } from "../send/address.ts";
 import {
   type DatagramSocket,
   newDatagramCounters,

@@ -11,9 +11,9 @@
  */
 
 import { createHmac, randomBytes } from "node:crypto";
+import { formatAddress } from "../core/address.ts";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
-import { formatAddress } from "../send/address.ts";
 import type { Identity } from "../send/identity.ts";
 import { tlsIdentityOf } from "../send/portable/certificate.ts";
 import {

@@ -19,11 +19,11 @@ use socket2::{Domain, Protocol, Type};
 
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::quic::delivery::{Delivery, PeerState};
-use crate::quic::endpoint::{Command, IoThread};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event::{Kind, Record};
 use crate::quic::event_ring::{EventRing, Waker};
 use crate::quic::gso_batch::Socket;
+use crate::quic::io_thread::{Command, IoThread};
 use crate::quic::io_wakeup::IoWaker;
 use crate::quic::landed_shares::{LandedShares, Offer};
 use crate::quic::limits::{

@@ -1,6 +1,6 @@
 //! QUIC to the leaders: the engine (`engine`), its connections (`peer`; `connection` holds the
 //! protocol state and `transmit` sends deliveries, both for the holder of the drive token), the I/O
-//! thread (`endpoint`), and the ring (`event_ring`) that carries each `event` to JavaScript.
+//! thread (`io_thread`), and the ring (`event_ring`) that carries each `event` to JavaScript.
 //!
 //! `targets` are the connections to which all threads send.
 //!
@@ -15,13 +15,13 @@ mod congestion;
 pub mod connection;
 mod connection_stats;
 pub mod delivery;
-pub mod endpoint;
 pub mod engine;
 pub mod engine_state;
 pub mod event;
 pub mod event_ring;
 pub mod gso_batch;
 pub mod in_flight;
+pub mod io_thread;
 pub mod io_wakeup;
 pub mod landed_shares;
 pub mod limits;

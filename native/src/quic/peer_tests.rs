@@ -4,7 +4,7 @@
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use quinn_proto::Endpoint;
@@ -12,7 +12,6 @@ use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Delivery, Peer, PeerState, SendResult, uncork};
-use crate::quic::endpoint::IoThread;
 use crate::quic::engine_state::EngineState;
 use crate::quic::event::{CloseCause, Kind, RECORD_FIELDS, Reason};
 use crate::quic::event_ring::EventRing;
@@ -20,7 +19,6 @@ use crate::quic::gso_batch::Socket;
 use crate::quic::io_wakeup::IoWaker;
 use crate::quic::landed_shares::{LandedShares, Offer};
 use crate::quic::limits::CORKED_DELIVERIES_MAX;
-use crate::quic::peer_table::PeerTable;
 use crate::quic::tls::{Transport, client_config};
 use crate::sync::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
 use crate::sync::mutex_queue::MutexQueue;
@@ -52,9 +50,14 @@ pub(crate) fn peer(id: u32, engine_state: &Arc<EngineState>) -> Arc<Peer> {
     Peer::new(id, address, socket, engine_state.clone(), Arc::default(), QUEUE_MAX, 16)
 }
 
-fn delivery(tx: u64) -> Delivery {
+pub(crate) fn delivery(tx: u64) -> Delivery {
     let (bytes, offer) = (Bytes::from_static(b"a transaction"), Offer::default());
     Delivery { bytes, tx, tag: 0, until_ns: NEVER_NS, offer }
+}
+
+/// As if another thread drove the connection.
+pub(crate) fn drive_elsewhere(peer: &Peer) {
+    peer.announced.store(1, Ordering::Relaxed);
 }
 
 /// Kind, transaction, connection and reason of each record.
@@ -93,36 +96,10 @@ fn a_panic_ends_only_its_connection_and_reports_its_deliveries() {
 /// One sending thread handed the connection to the I/O thread, another has enqueued a delivery
 /// since.
 #[test]
-fn deliveries_handed_to_the_io_thread_are_reported_when_it_ends() {
-    let (engine_state, peer_table) = (engine_state(), Arc::new(PeerTable::default()));
-    let peer = peer_table.insert(|id| peer(id, &engine_state)).unwrap();
-    let socket = peer.socket.clone();
-    let sockets = std::slice::from_ref(&socket);
-    let io = IoThread::new(
-        engine_state.clone(),
-        peer.queues.clone(),
-        peer_table,
-        Arc::default(),
-        sockets,
-        Duration::ZERO,
-    );
-    peer.announced.store(1, Ordering::Relaxed);
-    peer.queues.io_handoff.push(peer.clone());
-    assert_eq!(peer.send(delivery(7)), SendResult::Queued);
-    peer.queues.timer_updates.push(peer.clone());
-    io.finish();
-    let closed = [Kind::Closed as u32, 0, peer.id, CloseCause::Internal as u32];
-    let dropped = [Kind::Dropped as u32, 7, peer.id, Reason::NotConnected as u32];
-    assert_eq!((drained(&engine_state), peer.queued()), (vec![closed, dropped], 0));
-    drop((io, peer));
-    assert_eq!(Arc::strong_count(&socket), 1, "the socket is still referenced");
-}
-
-#[test]
 fn uncorked_deliveries_wait_for_the_thread_that_drives_the_connection() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
-    peer.announced.store(1, Ordering::Relaxed);
+    drive_elsewhere(&peer);
     assert_eq!(peer.cork(delivery(7)), SendResult::Queued);
     uncork();
     assert_eq!((peer.queued(), peer.driver.lock().queue.len()), (1, 0));
@@ -181,7 +158,7 @@ fn a_full_queue_refuses_what_ranks_no_higher_while_another_thread_drives_the_con
     for tx in 0..QUEUE_MAX as u64 {
         assert_eq!(peer.send(offering(tx, 10.0)), SendResult::Queued);
     }
-    peer.announced.store(1, Ordering::Relaxed);
+    drive_elsewhere(&peer);
     assert_eq!(peer.send(offering(90, 10.0)), SendResult::Saturated);
     assert_eq!(peer.send(offering(91, 9.0)), SendResult::Saturated);
     assert_eq!(peer.queued(), QUEUE_MAX);
@@ -192,7 +169,7 @@ fn a_full_queue_refuses_what_ranks_no_higher_while_another_thread_drives_the_con
     // A place is free once a delivery has left.
     peer.driver.lock().queue.evict_least();
     peer.unqueue();
-    peer.announced.store(1, Ordering::Relaxed);
+    drive_elsewhere(&peer);
     assert_eq!(peer.send(offering(93, 10.0)), SendResult::Queued);
 }
 
@@ -201,7 +178,7 @@ fn a_full_queue_refuses_what_ranks_no_higher_while_another_thread_drives_the_con
 fn what_arrives_while_another_thread_drives_the_connection_is_bounded() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
-    peer.announced.store(1, Ordering::Relaxed);
+    drive_elsewhere(&peer);
     let results: Vec<_> = (0..=2 * QUEUE_MAX as u64).map(|tx| peer.send(delivery(tx))).collect();
     let accepted = results.iter().filter(|result| **result == SendResult::Queued).count();
     assert_eq!((accepted, results.last()), (2 * QUEUE_MAX, Some(&SendResult::Saturated)));
@@ -210,27 +187,6 @@ fn what_arrives_while_another_thread_drives_the_connection_is_bounded() {
 }
 
 /// Another thread handled the acknowledgement, and its call found the I/O thread awake.
-#[test]
-fn events_recorded_while_the_io_thread_prepares_to_sleep_shorten_its_sleep() {
-    let engine_state = engine_state();
-    let peer = peer(1, &engine_state);
-    let sockets = std::slice::from_ref(&peer.socket);
-    let queues = peer.queues.clone();
-    let io = IoThread::new(
-        engine_state.clone(),
-        queues,
-        Arc::default(),
-        Arc::default(),
-        sockets,
-        Duration::ZERO,
-    );
-    let until_ns = monotonic_ns() + NS_PER_S;
-    assert!(!io.has_work(until_ns));
-    peer.report(Kind::Acked, 7, 0, 0, 0);
-    assert!(io.has_work(until_ns));
-    assert!(!io.has_work(engine_state.events.due_ns()), "it wakes in time for it");
-}
-
 /// An ingress thread relies on it for the record of its send.
 #[test]
 fn an_event_recorded_during_a_long_sleep_wakes_the_io_thread_in_time() {

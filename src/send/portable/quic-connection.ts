@@ -8,9 +8,9 @@
  * sent. When the binding throws, the connection ends.
  */
 
+import type { SocketAddress } from "../../core/address.ts";
 import { NS_PER_MS } from "../../core/clock.ts";
 import { FLUSH_DATAGRAMS_MAX } from "../../core/limits.ts";
-import type { SocketAddress } from "../address.ts";
 import { DELIVERIES_IN_FLIGHT_MAX, LEADER_SAYS_BYTES_MAX } from "../limits.ts";
 import {
   ACKED,

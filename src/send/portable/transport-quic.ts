@@ -17,8 +17,8 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { parseAddress, type SocketAddress, serverNameOf } from "../../core/address.ts";
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
-import { parseAddress, type SocketAddress, serverNameOf } from "../address.ts";
 import type { Identity } from "../identity.ts";
 import { INITIAL_DATAGRAM_BYTES } from "../limits.ts";
 import {

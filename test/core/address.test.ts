@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatAddress, parseAddress, serverNameOf } from "../../src/send/address.ts";
+import { formatAddress, parseAddress, serverNameOf } from "../../src/core/address.ts";
 
 describe("a leader's address", () => {
   it.each([
@@ -17,6 +17,7 @@ describe("a leader's address", () => {
     "127.0.0.1",
     "127.0.0.1:0",
     "127.0.0.1:65536",
+    "127.0.0.1:08009",
     "1.2.3:80",
     "256.1.1.1:80",
     "::1:80",
@@ -27,6 +28,7 @@ describe("a leader's address", () => {
     "0.0.0.5:80",
     "255.255.255.255:80",
     "[fe80::1]:80",
+    "[2001:db8::1%eth0]:80",
     "224.0.0.1:80",
     "239.255.255.255:80",
     "[::]:80",

@@ -405,3 +405,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 /// Length of local connection IDs: 8 bytes distinguish connections and are hard to guess.
 const CID_BYTES: usize = 8;
+
+#[cfg(test)]
+#[path = "io_thread_tests.rs"]
+mod tests;

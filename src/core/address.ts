@@ -21,11 +21,11 @@ const NOT_A_HOST =
 
 /** Parses "ip:port" or "[ipv6]:port"; null when it is neither, or not a unicast host address. */
 export function parseAddress(text: string): SocketAddress | null {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([0-9]{1,5})$/.exec(text);
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([1-9][0-9]{0,4})$/.exec(text);
   if (match === null) return null;
   const [, six, four, digits] = match;
   const port = Number(digits);
-  if (port < 1 || port > 65535) return null;
+  if (port > 65_535) return null;
   if (six !== undefined && isIPv6(six)) {
     // Normalized to the form in which the system reports the source of a datagram.
     const { address } = new NodeSocketAddress({ address: six, family: "ipv6" });
