@@ -12,10 +12,10 @@ export interface QuicLoadOptions {
   readonly accounts: number;
   /** Connections of each account. */
   readonly connections: number;
-  /** The endpoint over HTTP beside it; libraries take both. */
+  /** The endpoint over HTTP beside it; the table of `libraries` has both. */
   readonly endpoint: "raw" | "json";
   /**
-   * Whether libraries send, as in customers' programs: `reqwest` over HTTP to either endpoint, and
+   * Whether libraries send, as in customers' programs: `reqwest` over HTTP to both endpoints, and
    * `touchdown-client` with either ALPN.
    */
   readonly libraries: boolean;
@@ -47,8 +47,8 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --seconds N       length of a turn (5)
   --accounts N      accounts that send, each with its own keys (1)
   --connections N   connections of each account (4)
-  --endpoint KIND   raw or json, for HTTP (raw)
-  --libraries       reqwest over HTTP to either endpoint, and touchdown-client over QUIC (tpu)
+  --endpoint KIND   raw or json, for HTTP; the table of --libraries has both (raw)
+  --libraries       reqwest over HTTP to both endpoints, and touchdown-client over QUIC (tpu)
                     and with verdicts (touchdown), in place of the senders that work least
                     (off); for the table alone
   --tls             HTTP speaks TLS, as QUIC always does (off)

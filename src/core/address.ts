@@ -12,12 +12,13 @@ export interface SocketAddress {
 }
 
 /**
- * Addresses that do not identify one host: 0.0.0.0/8, multicast and broadcast addresses, and
- * link-local IPv6 addresses, which need an interface. RFC 1122 section 3.2.1.3, RFC 4291 sections
- * 2.5.2, 2.5.6 and 2.7, RFC 5771; the first group of the normalized form has no leading zeros.
+ * Addresses that do not identify one host: 0.0.0.0/8, multicast and broadcast addresses, also as
+ * IPv4-mapped ones, and link-local IPv6 addresses, which need an interface. RFC 1122 section
+ * 3.2.1.3, RFC 4291 sections 2.5.2, 2.5.6 and 2.7, RFC 5771; the first group of the normalized form
+ * has no leading zeros. The native engine has the same rule: `is_host` of `quic/engine.rs`.
  */
-const NOT_A_HOST =
-  /^(?:0\..*|(?:22[4-9]|23[0-9])\..*|255\.255\.255\.255|::|ff[0-9a-f]{2}:.*|fe[89ab][0-9a-f]:.*)$/;
+const NOT_A_HOST_IPV4 = /^(?:::ffff:)?(?:0\.|22[4-9]\.|23[0-9]\.|255\.255\.255\.255$)/;
+const NOT_A_HOST_IPV6 = /^(?:::$|ff[0-9a-f]{2}:|fe[89ab][0-9a-f]:)/;
 
 /** Parses "ip:port" or "[ipv6]:port"; null when it is neither, or not a unicast host address. */
 export function parseAddress(text: string): SocketAddress | null {
@@ -36,7 +37,8 @@ export function parseAddress(text: string): SocketAddress | null {
 }
 
 function hosts(address: SocketAddress): SocketAddress | null {
-  return NOT_A_HOST.test(address.host) ? null : address;
+  const { host } = address;
+  return NOT_A_HOST_IPV4.test(host) || NOT_A_HOST_IPV6.test(host) ? null : address;
 }
 
 /** The inverse of `parseAddress`. */

@@ -188,7 +188,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
 
   const engineName = engine.name;
   const readiness = createReadiness({
-    ...{ router, sender: leaders.engine, cluster, feed, engine: engineName },
+    ...{ router, sender: leaders.engine.sender, cluster, feed, engine: engineName },
   });
   const clientDeps = { receipts, latencies, rejected, health: readiness, engine: leaders.engine };
   const { http, ingressThreads, clients, certificates } = buildClientSide(
@@ -215,7 +215,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       keys,
       ...leaders.startOrder,
       validationOf(leaders.engine),
-      ...takingOver(predecessor, readiness.check, leaders.engine),
+      ...takingOver(predecessor, readiness.check, leaders.engine.sender),
       listener(admin, ports, "admin"),
       ...publicListeners(http, ingressThreads, certificates, ports, readiness.serve),
       ...(quicReceipts === null ? [] : [quicReceipts]),
@@ -297,7 +297,7 @@ function viewsOf({ router, engine, leaderStats, cluster }: ReturnType<typeof bui
   return {
     leaders() {
       engine.flushEvents();
-      return { plan: router.plan, peers: engine.leaders() };
+      return { plan: router.plan, peers: engine.sender.leaders() };
     },
     leaderStats() {
       engine.flushEvents();

@@ -16,10 +16,10 @@
  * Decision: docs/decisions/0052-hand-over.md
  */
 
-import type { Engine } from "../engine/engine.ts";
 import type { HttpServer } from "../http/server.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
+import type { SenderStatus } from "../send/sender.ts";
 import type { Admin, Readiness } from "../telemetry/admin.ts";
 import type { Clients } from "./clients.ts";
 import type { ReceiptExporter, ReceiptOrigin } from "./handover-receipts.ts";
@@ -134,7 +134,7 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
 export function takingOver(
   predecessor: Predecessor | null,
   check: () => Readiness,
-  engine: Pick<Engine, "sendableCount" | "openingCount">,
+  sender: Pick<SenderStatus, "sendableCount" | "openingCount">,
 ): readonly Lifecycle[] {
   if (predecessor === null) return [];
   // It serves only after this step.
@@ -142,7 +142,7 @@ export function takingOver(
     const names = check().checks.flatMap(({ name, ok }) =>
       ok || name === "serving" ? [] : [name],
     );
-    const hasLeaders = engine.sendableCount > 0 && engine.openingCount === 0;
+    const hasLeaders = sender.sendableCount > 0 && sender.openingCount === 0;
     return hasLeaders ? names : [...names, "leaders"];
   };
   return [{ start: () => predecessor.takeOver(missing), stop() {} }];

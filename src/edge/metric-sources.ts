@@ -56,16 +56,7 @@ export interface MetricDeps {
   readonly cluster: ClusterThread;
   readonly engine: Pick<
     Engine,
-    | "counters"
-    | "losses"
-    | "leaders"
-    | "liveCount"
-    | "sendableCount"
-    | "outdatedCount"
-    | "duplicates"
-    | "validation"
-    | "inlineVerifier"
-    | "records"
+    "sender" | "duplicates" | "validation" | "inlineVerifier" | "records"
   > & { readonly ingress: { takeUnreadBytesMax(): number } | null };
   readonly landing: Landing;
   readonly leaderStats: LeaderStatsTable;
@@ -334,45 +325,45 @@ function leaderSources({ router, cluster }: MetricDeps) {
   } satisfies Partial<MetricSources>;
 }
 
-function sendSources({ engine, receipts }: MetricDeps) {
+function sendSources({ engine: { sender }, receipts }: MetricDeps) {
   return {
-    touchdown_deliveries_sent_total: () => engine.counters.deliveriesSent,
+    touchdown_deliveries_sent_total: () => sender.counters.deliveriesSent,
     touchdown_deliveries_queued_total: () =>
-      engine.counters.deliveriesQueued + engine.losses().deliveriesQueued,
+      sender.counters.deliveriesQueued + sender.losses().deliveriesQueued,
     touchdown_deliveries_evicted_total: () =>
-      engine.counters.deliveriesEvicted + engine.losses().deliveriesEvicted,
+      sender.counters.deliveriesEvicted + sender.losses().deliveriesEvicted,
     touchdown_deliveries_ended_total: () => {
-      const { deliveriesAcked, deliveriesFailed, deliveriesDropped } = engine.counters;
+      const { deliveriesAcked, deliveriesFailed, deliveriesDropped } = sender.counters;
       return samplesBy("outcome", {
         acked: deliveriesAcked,
         failed: deliveriesFailed,
         dropped: deliveriesDropped,
       });
     },
-    touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", engine.counters.reasons),
-    touchdown_resends_refused_total: () => engine.counters.resendsRefused,
-    touchdown_deliveries_unreported_total: () => engine.counters.deliveriesUnreported,
+    touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", sender.counters.reasons),
+    touchdown_resends_refused_total: () => sender.counters.resendsRefused,
+    touchdown_deliveries_unreported_total: () => sender.counters.deliveriesUnreported,
     touchdown_leader_connections: () => {
       const states = { idle: 0, connecting: 0, waiting: 0, live: 0 };
-      for (const { state } of engine.leaders()) states[state] += 1;
+      for (const { state } of sender.leaders()) states[state] += 1;
       return samplesBy("state", states);
     },
-    touchdown_connections_live: () => engine.liveCount,
-    touchdown_connections_sendable: () => engine.sendableCount,
-    touchdown_connections_outdated: () => engine.outdatedCount,
-    touchdown_connections_over_limit_total: () => engine.counters.connectionsOverLimit,
-    touchdown_identity_changes_total: () => engine.counters.identityChanges,
+    touchdown_connections_live: () => sender.liveCount,
+    touchdown_connections_sendable: () => sender.sendableCount,
+    touchdown_connections_outdated: () => sender.outdatedCount,
+    touchdown_connections_over_limit_total: () => sender.counters.connectionsOverLimit,
+    touchdown_identity_changes_total: () => sender.counters.identityChanges,
     touchdown_connection_attempts_total: () => {
-      const { connectionsAdmitted, connectionsNotAdmitted, connectionsFailed } = engine.counters;
+      const { connectionsAdmitted, connectionsNotAdmitted, connectionsFailed } = sender.counters;
       return samplesBy("result", {
         live: connectionsAdmitted,
         failed: connectionsNotAdmitted + connectionsFailed,
       });
     },
-    touchdown_connections_ended_total: () => samplesBy("reason", engine.counters.ends),
-    touchdown_connection_probes_failed_total: () => engine.counters.silentBeforeWindow,
+    touchdown_connections_ended_total: () => samplesBy("reason", sender.counters.ends),
+    touchdown_connection_probes_failed_total: () => sender.counters.silentBeforeWindow,
     touchdown_engine_drops_total: () => {
-      const { recordsLost, datagramsDropped, datagramsRejected, panics } = engine.losses();
+      const { recordsLost, datagramsDropped, datagramsRejected, panics } = sender.losses();
       return samplesBy("kind", {
         event: recordsLost,
         datagram: datagramsDropped,

@@ -5,14 +5,14 @@
 
 import type { KeyFeed } from "../accounts/keys/feed.ts";
 import type { ClusterThread } from "../cluster/cluster-thread.ts";
-import type { Engine } from "../engine/engine.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { Router } from "../route/router.ts";
+import type { SenderStatus } from "../send/sender.ts";
 import type { Check, Readiness } from "../telemetry/admin.ts";
 
 export interface ReadinessDeps {
   readonly router: Pick<Router, "status">;
-  readonly sender: Pick<Engine, "liveCount">;
+  readonly sender: Pick<SenderStatus, "liveCount">;
   readonly cluster: Pick<ClusterThread, "statusReporting">;
   /** null for keys from a file, which are known from the start. */
   readonly feed: Pick<KeyFeed, "hasKeys"> | null;

@@ -20,8 +20,8 @@ import type { Engine, EngineEvents } from "./engine.ts";
 import { NATIVE_KEYS_MAX } from "./limits.ts";
 import { NativeSubmit } from "./native-submit.ts";
 import { createPipeline } from "./pipeline.ts";
-import { Records } from "./records.ts";
 import { type RingRecord, SubmissionRecords } from "./submission-record.ts";
+import { SubmissionReporter } from "./submission-reporter.ts";
 import { type TransportDeps, transportOf } from "./transport.ts";
 import { buildValidation, decoderOptionsOf } from "./validation.ts";
 
@@ -84,21 +84,7 @@ export function createEngine(
     useLandedShares: sender.useLandedShares,
     useIdentity: sender.useIdentity,
     flushEvents: sender.flushEvents,
-    leaders: sender.leaders,
-    get liveCount() {
-      return sender.liveCount;
-    },
-    get sendableCount() {
-      return sender.sendableCount;
-    },
-    get openingCount() {
-      return sender.openingCount;
-    },
-    get outdatedCount() {
-      return sender.outdatedCount;
-    },
-    counters: sender.counters,
-    losses: sender.losses,
+    sender,
     duplicates: kind.duplicates,
     validation: kind.validation,
     inlineVerifier: kind.inlineVerifier,
@@ -202,9 +188,10 @@ function nativeKind(
   const options = decoderOptionsOf(config);
   const decoder = createNativeDecoder(native, { ...options, keyCacheSize: NATIVE_KEYS_MAX });
   const submitting = new NativeSubmit({ native, events, flushEvents: sender.flushEvents });
-  const records = new Records({ events, sender, planName, ownSubmitter: submitting.submitterOf });
-  const { counters } = records;
-  submissions.report = records.take;
+  const ownSubmitter = submitting.submitterOf;
+  const reporter = new SubmissionReporter({ events, sender, planName, ownSubmitter });
+  const { counters } = reporter;
+  submissions.report = reporter.report;
   return {
     submit: submitting.submit,
     submitCall: submitting.submitCall,

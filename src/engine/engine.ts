@@ -10,8 +10,8 @@
  * There are two, which `test/conformance/engine.test.ts` compares. The portable one needs no
  * compiler: pipeline.ts has its steps. The native one is in Rust: `native/src/submit/path.rs` is
  * the path of each transaction, on the main thread by one call (native-submit.ts), and on ingress
- * threads without JavaScript. What it did is among its events (records.ts), so it reports a
- * transaction some time after it was submitted, in order, and before by `flushEvents`.
+ * threads without JavaScript. What it did is among its events (submission-reporter.ts), so it
+ * reports a transaction some time after it was submitted, in order, and before by `flushEvents`.
  *
  * Decision: docs/decisions/0056-one-tracker.md
  */
@@ -23,9 +23,7 @@ import type { DedupCounters } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit, SubmitCall } from "../http/submit/submission.ts";
 import type { DeliveryGate } from "../landing/ports.ts";
 import type { Identity } from "../send/identity.ts";
-import type { SendCounters } from "../send/send-counters.ts";
-import type { LeaderView } from "../send/sender.ts";
-import type { Losses } from "../send/transport.ts";
+import type { SenderStatus } from "../send/sender.ts";
 import type { RingRecord } from "./submission-record.ts";
 
 /** Whose submission it is. */
@@ -93,16 +91,8 @@ export interface Engine extends DeliveryGate {
   useIdentity(identity: Identity): void;
   /** Says all that has happened so far, for a caller that is about to read what listens. */
   flushEvents(): void;
-  leaders(): readonly LeaderView[];
-  /** Connections that accept transactions, and those of them that the plan sends to now. */
-  readonly liveCount: number;
-  readonly sendableCount: number;
-  /** As `Sender.openingCount`. */
-  readonly openingCount: number;
-  /** Live connections that still use a previous identity. */
-  readonly outdatedCount: number;
-  readonly counters: Readonly<SendCounters>;
-  losses(): Losses;
+  /** Its connections to leaders and what it sent on them. */
+  readonly sender: SenderStatus;
   /** Of recent transactions. */
   readonly duplicates: Readonly<Pick<DedupCounters, "hits" | "evicted">>;
   /** Validation on worker threads and on the calling thread. */

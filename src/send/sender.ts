@@ -97,7 +97,23 @@ export interface LeaderView {
   readonly wanted: boolean;
 }
 
-export interface Sender {
+/** What readers of a sender see: readiness, metrics and the admin server. */
+export interface SenderStatus {
+  /** Connections that accept transactions. */
+  readonly liveCount: number;
+  /** Those of them that the plan sends to now. */
+  readonly sendableCount: number;
+  /** As `LeaderPool.openingCount`. */
+  readonly openingCount: number;
+  /** Live connections that still use a previous identity. */
+  readonly outdatedCount: number;
+  readonly counters: Readonly<SendCounters>;
+  /** What the engine lost. */
+  losses(): Losses;
+  leaders(): readonly LeaderView[];
+}
+
+export interface Sender extends SenderStatus {
   /**
    * Sends a packet to the leaders of the plan. Returns how many live connections accepted it, now
    * or as soon as they have credit. Otherwise nothing of it is sent or queued: ALL_FULL where at
@@ -139,18 +155,6 @@ export interface Sender {
    * @throws Error when it makes no certificate; the previous identity stays
    */
   useIdentity(identity: Identity): void;
-  /** Live connections that still use a previous identity. */
-  readonly outdatedCount: number;
-  /** Connections that accept transactions. */
-  readonly liveCount: number;
-  /** Those of them that the plan sends to now. */
-  readonly sendableCount: number;
-  /** As `LeaderPool.openingCount`. */
-  readonly openingCount: number;
-  readonly counters: Readonly<SendCounters>;
-  /** What the engine lost. */
-  losses(): Losses;
-  leaders(): readonly LeaderView[];
   /** @throws Error when the transport cannot start */
   start(): Promise<void>;
   /** Accepts nothing more, waits up to `stopMs` for acknowledgements, then ends every delivery. */

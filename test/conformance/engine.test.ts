@@ -115,7 +115,7 @@ describe.each(CHOICES)("the $name engine", (choice) => {
       ({ address }, index): Target => ({ identity: `L${index}`, address, slot: 1 }),
     );
     engine.usePlan({ slot: 1, send: targets, warm: targets });
-    await until("every connection", () => engine.sendableCount === count);
+    await until("every connection", () => engine.sender.sendableCount === count);
     const submit = (bytes: Uint8Array, account = "acme"): SubmitResult => {
       let result: SubmitResult | null = null;
       engine.submit({ ...submissionOf(bytes), account }, (response) => {
@@ -341,7 +341,7 @@ describe.each(CHOICES)("the $name engine", (choice) => {
       return ended() === 2 * id;
     });
     expect(said.filter((it) => it.includes("acked"))).toHaveLength(2 * id);
-    expect(engine.outdatedCount).toBe(0);
+    expect(engine.sender.outdatedCount).toBe(0);
   });
 
   it("accepts nothing once it stops, and every delivery has exactly one end", async () => {
@@ -359,6 +359,6 @@ describe.each(CHOICES)("the $name engine", (choice) => {
     expect(new Set(finished.map(({ reason, kind }) => reason ?? kind))).toEqual(
       new Set(["acked", "shutting_down"]),
     );
-    expect(engine.liveCount).toBe(0);
+    expect(engine.sender.liveCount).toBe(0);
   });
 });

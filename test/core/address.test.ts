@@ -7,6 +7,8 @@ describe("a leader's address", () => {
     ["223.0.0.1:80", "223.0.0.1", 80, 4],
     ["[::1]:1", "::1", 1, 6],
     ["[ff::1]:1", "ff::1", 1, 6],
+    ["[fe8::1]:1", "fe8::1", 1, 6],
+    ["[::ffff:10.0.0.1]:1", "::ffff:10.0.0.1", 1, 6],
     ["[2001:0DB8::0001]:65535", "2001:db8::1", 65535, 6],
   ] as const)("is parsed from %s", (text, host, port, family) => {
     expect(parseAddress(text)).toEqual({ host, port, family });
@@ -34,6 +36,9 @@ describe("a leader's address", () => {
     "[::]:80",
     "[0:0::0]:80",
     "[FF02::1]:80",
+    "[::ffff:0.0.0.5]:80",
+    "[::ffff:224.0.0.1]:80",
+    "[::FFFF:ffff:ffff]:80",
   ])("is rejected from %j", (text) => {
     expect(parseAddress(text)).toBeNull();
   });

@@ -21,7 +21,7 @@ import { freshIdentity } from "../../src/send/identity.ts";
 import type { LeaderState } from "../../src/send/leader.ts";
 import { LeaderStatsTable } from "../../src/send/leader-stats.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
-import type { LeaderView } from "../../src/send/sender.ts";
+import type { LeaderView, SenderStatus } from "../../src/send/sender.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { stub } from "../support/stub.ts";
@@ -226,39 +226,41 @@ const DEPS: MetricDeps = {
       verifierCounters: verifier(1_000, 2_000),
     },
     inlineVerifier: verifier(20, 30),
-    counters: {
-      ...newSendCounters(),
-      deliveriesSent: 141,
-      deliveriesAcked: 142,
-      deliveriesFailed: 143,
-      deliveriesDropped: 144,
-      deliveriesUnreported: 152,
-      resendsRefused: 153,
-      deliveriesQueued: 150,
-      deliveriesEvicted: 151,
-      connectionsOverLimit: 1_400,
-      identityChanges: 149,
-      connectionsAttempted: 170,
-      ends: numbered(CLOSE_REASONS, 800),
-      silentBeforeWindow: 172,
-      connectionsAdmitted: 150,
-      connectionsNotAdmitted: 6,
-      connectionsFailed: 4,
-      reasons: numbered(DELIVERY_NAMES, 600),
-    },
-    leaders: () => [peer("live"), peer("waiting"), peer("live"), peer("idle"), peer("live")],
-    losses: () => ({
-      ...{
-        recordsLost: LOST.event,
-        panics: LOST.panic,
-        deliveriesQueued: 1_406,
-        deliveriesEvicted: 1_407,
+    sender: stub<SenderStatus>({
+      counters: {
+        ...newSendCounters(),
+        deliveriesSent: 141,
+        deliveriesAcked: 142,
+        deliveriesFailed: 143,
+        deliveriesDropped: 144,
+        deliveriesUnreported: 152,
+        resendsRefused: 153,
+        deliveriesQueued: 150,
+        deliveriesEvicted: 151,
+        connectionsOverLimit: 1_400,
+        identityChanges: 149,
+        connectionsAttempted: 170,
+        ends: numbered(CLOSE_REASONS, 800),
+        silentBeforeWindow: 172,
+        connectionsAdmitted: 150,
+        connectionsNotAdmitted: 6,
+        connectionsFailed: 4,
+        reasons: numbered(DELIVERY_NAMES, 600),
       },
-      ...{ datagramsDropped: LOST.datagram, datagramsRejected: LOST.datagram_rejected },
+      leaders: () => [peer("live"), peer("waiting"), peer("live"), peer("idle"), peer("live")],
+      losses: () => ({
+        ...{
+          recordsLost: LOST.event,
+          panics: LOST.panic,
+          deliveriesQueued: 1_406,
+          deliveriesEvicted: 1_407,
+        },
+        ...{ datagramsDropped: LOST.datagram, datagramsRejected: LOST.datagram_rejected },
+      }),
+      liveCount: 145,
+      sendableCount: 146,
+      outdatedCount: 147,
     }),
-    liveCount: 145,
-    sendableCount: 146,
-    outdatedCount: 147,
   }),
   landing: stub<Landing>({
     counters: {

@@ -11,8 +11,8 @@ import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
 import { Tracker } from "../../src/edge/tracker.ts";
 import { deliveryGateOf } from "../../src/engine/delivery-gate.ts";
 import { createPipeline } from "../../src/engine/pipeline.ts";
-import { Records } from "../../src/engine/records.ts";
 import { SENT } from "../../src/engine/submission-record.ts";
+import { SubmissionReporter } from "../../src/engine/submission-reporter.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { RESEND_SAME_LEADER_MS } from "../../src/landing/limits.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
@@ -146,7 +146,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
     latency: { record() {} },
     rejected() {},
   });
-  const ring = new Records({
+  const reporter = new SubmissionReporter({
     events: tracker,
     sender: {
       recordSend(packet) {
@@ -193,7 +193,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
     const times = { receivedNs: nowNs, decodedNs: nowNs, sentNs: nowNs };
     records.push(() => {
       current = send;
-      ring.take(ringRecord(SENT, { ...submitted, ...times, validation: accepted }));
+      reporter.report(ringRecord(SENT, { ...submitted, ...times, validation: accepted }));
     });
     dedup.insert(bytes, OFFSET, nowNs);
   }

@@ -447,9 +447,10 @@ fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<So
     Ok(Socket { index, udp, state, send_errors: AtomicU64::new(0) })
 }
 
-/// Whether the kernel sends datagrams to this address. It refuses any other with EINVAL; a
-/// link-local IPv6 address needs an interface, which a leader's address does not name. After one
-/// EINVAL quinn-udp 0.5 stops using segmentation and ECN marks on this socket, for all leaders.
+/// Whether this can be the address of one host; `src/core/address.ts` has the same rule. A
+/// link-local IPv6 address needs an interface, which a leader's address does not name. The kernel
+/// may refuse other addresses with EINVAL, and after one EINVAL quinn-udp 0.5 stops using
+/// segmentation and ECN marks on this socket, for all leaders.
 fn is_host(address: SocketAddr) -> bool {
     address.port() != 0
         && match address.ip().to_canonical() {

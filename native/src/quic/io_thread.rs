@@ -121,7 +121,7 @@ impl IoThread {
     }
 
     /// Ends every connection, and reports every delivery that no other thread is processing.
-    pub(crate) fn finish(&self) {
+    fn finish(&self) {
         self.engine_state.stopped.store(true, Ordering::SeqCst);
         for peer in self.peer_table.all() {
             peer.fail_start();
@@ -319,7 +319,7 @@ impl IoThread {
 
     /// Whether there is work now, or an event to report before `until_ns`, among what was enqueued
     /// before the sleep was announced. A thread that enqueues later wakes this one.
-    pub(crate) fn has_work(&self, until_ns: u64) -> bool {
+    fn has_work(&self, until_ns: u64) -> bool {
         self.engine_state.events.due_ns() < until_ns
             || !self.commands.is_empty()
             || !self.queues.timer_updates.is_empty()

@@ -21,6 +21,8 @@ fn io_thread(engine_state: &Arc<EngineState>, peer: &Peer, table: Arc<PeerTable>
     IoThread::new(engine_state.clone(), queues, table, Arc::default(), sockets, Duration::ZERO)
 }
 
+/// One sending thread handed the connection to the I/O thread, another has enqueued a delivery
+/// since.
 #[test]
 fn deliveries_handed_to_the_io_thread_are_reported_when_it_ends() {
     let (engine_state, peer_table) = (engine_state(), Arc::new(PeerTable::default()));
@@ -39,6 +41,7 @@ fn deliveries_handed_to_the_io_thread_are_reported_when_it_ends() {
     assert_eq!(Arc::strong_count(&socket), 1, "the socket is still referenced");
 }
 
+/// Another thread handled the acknowledgement, and its call found the I/O thread awake.
 #[test]
 fn events_recorded_while_the_io_thread_prepares_to_sleep_shorten_its_sleep() {
     let engine_state = engine_state();
@@ -58,13 +61,17 @@ fn a_datagram_from_port_0_is_dropped_and_counted() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
     let mut io = io_thread(&engine_state, &peer, Arc::default());
+    // Of an unknown connection: the endpoint would answer it with a stateless reset.
+    let packet = [0x40; 100];
     // RFC 768: ports of source and destination, length, no checksum.
     let to = peer.socket.udp.local_addr().unwrap();
-    let header = [0, to.port(), 10, 0].map(u16::to_be_bytes).concat();
-    raw.send_to(&[header, vec![0x40, 0]].concat(), &SockAddr::from(to)).unwrap();
+    let header = [0, to.port(), 8 + packet.len() as u16, 0].map(u16::to_be_bytes).concat();
+    let segments_max = peer.socket.state.max_gso_segments();
+    raw.send_to(&[header, packet.to_vec()].concat(), &SockAddr::from(to)).unwrap();
     let long = Timespec { tv_sec: 10, tv_nsec: 0 };
     let mut fds = [PollFd::new(&peer.socket.udp, PollFlags::IN)];
     assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "it did not arrive");
     io.run_turn(true);
     assert_eq!(engine_state.inbox_drops.load(Ordering::Relaxed), 1);
+    assert_eq!(peer.socket.state.max_gso_segments(), segments_max, "it was answered");
 }

@@ -93,8 +93,6 @@ fn a_panic_ends_only_its_connection_and_reports_its_deliveries() {
     assert_eq!((engine_state.panics.load(Ordering::Relaxed), sound.queued()), (1, 2));
 }
 
-/// One sending thread handed the connection to the I/O thread, another has enqueued a delivery
-/// since.
 #[test]
 fn uncorked_deliveries_wait_for_the_thread_that_drives_the_connection() {
     let engine_state = engine_state();
@@ -186,7 +184,6 @@ fn what_arrives_while_another_thread_drives_the_connection_is_bounded() {
     assert_eq!((peer.queued(), peer.driver.lock().queue.len()), (QUEUE_MAX, QUEUE_MAX));
 }
 
-/// Another thread handled the acknowledgement, and its call found the I/O thread awake.
 /// An ingress thread relies on it for the record of its send.
 #[test]
 fn an_event_recorded_during_a_long_sleep_wakes_the_io_thread_in_time() {

@@ -1,11 +1,11 @@
-/** What records become: the account of all threads' submissions, in one order. */
+/** What is reported of each record: the submissions of all threads, in one order. */
 
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import type { Packet } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
-import { Records } from "../../src/engine/records.ts";
 import { DUPLICATE, REJECTED, SENT, VIOLATED } from "../../src/engine/submission-record.ts";
+import { SubmissionReporter } from "../../src/engine/submission-reporter.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { DECODER } from "../support/packets.ts";
 import { bytesOf, kept, newFixture, signatureOf } from "../support/pipeline-fixture.ts";
@@ -15,12 +15,12 @@ const PLANS = ["Beta", "Pro"];
 const OWN = { account: "own", keyId: "k7", plan: "Max" };
 const NO_ERROR = { kind: "rejected", errorCode: -1, found: 0, needed: 0 } as const;
 
-/** Records that are only listed. */
+/** A reporter to one that only lists what it says. */
 function listed() {
   const said: string[] = [];
   const packets: Packet[] = [];
   let lastId = 0;
-  const records = new Records({
+  const reporter = new SubmissionReporter({
     events: {
       get nextId() {
         return lastId + 1;
@@ -42,44 +42,44 @@ function listed() {
     planName: (number) => PLANS[number] ?? "?",
     ownSubmitter: (number) => ({ ...OWN, keyId: `k${number}` }),
   });
-  return { records, said, packets };
+  return { reporter, said, packets };
 }
 
 describe("a record of an ingress thread", () => {
   it("of a send is answered, opened under the next id, and its deliveries are reported", () => {
-    const { records, said, packets } = listed();
-    records.take(ringRecord(SENT));
+    const { reporter, said, packets } = listed();
+    reporter.report(ringRecord(SENT));
     const all = ["answered 1 other k1 Pro", "valid", "opened 1 other k1 Pro 130", "sent 1 150"];
     expect(said).toEqual(all);
     expect(packets).toMatchObject([
       { id: 1, account: "other", receivedNs: 100, maxRetries: 2, offeredLamports: 1_234 },
     ]);
-    expect(records.counters).toEqual({ inline: 0, ingress: 1, duplicates: 0, corked: 0 });
+    expect(reporter.counters).toEqual({ inline: 0, ingress: 1, duplicates: 0, corked: 0 });
   });
 
   it("of a duplicate is one more submission, without decoding", () => {
-    const { records, said } = listed();
-    records.take(ringRecord(DUPLICATE));
+    const { reporter, said } = listed();
+    reporter.report(ringRecord(DUPLICATE));
     expect(said).toEqual(["answered 2 other k1 Pro", "duplicate other 1 1"]);
-    expect(records.counters).toEqual({ inline: 0, ingress: 0, duplicates: 1, corked: 0 });
+    expect(reporter.counters).toEqual({ inline: 0, ingress: 0, duplicates: 1, corked: 0 });
   });
 
   it("of a rejection is counted as decoded only where the decoder found it", () => {
-    const { records, said } = listed();
-    records.take(ringRecord(REJECTED, { validation: NO_ERROR }));
-    records.take(ringRecord(REJECTED, { validation: { ...NO_ERROR, errorCode: 3 } }));
+    const { reporter, said } = listed();
+    reporter.report(ringRecord(REJECTED, { validation: NO_ERROR }));
+    reporter.report(ringRecord(REJECTED, { validation: { ...NO_ERROR, errorCode: 3 } }));
     // No leader takes it.
-    records.take(ringRecord(REJECTED));
-    records.take(ringRecord(VIOLATED));
+    reporter.report(ringRecord(REJECTED));
+    reporter.report(ringRecord(VIOLATED));
     const [, second, third, fourth] = [3, 3, 3, 4].map((kind) => `answered ${kind} other k1 Pro`);
     expect(said).toEqual([second, second, "invalid 3", third, "valid", fourth]);
-    expect(records.counters).toEqual({ inline: 0, ingress: 2, duplicates: 0, corked: 0 });
+    expect(reporter.counters).toEqual({ inline: 0, ingress: 2, duplicates: 0, corked: 0 });
   });
 
   it("has the account of its key at that time", () => {
-    const { records, said } = listed();
+    const { reporter, said } = listed();
     for (const account of ["other", "moved", "moved"]) {
-      records.take(ringRecord(DUPLICATE, { account, planNumber: 0 }));
+      reporter.report(ringRecord(DUPLICATE, { account, planNumber: 0 }));
     }
     expect(said.filter((it) => it.startsWith("answered"))).toEqual(
       ["other", "moved", "moved"].map((account) => `answered 2 ${account} k1 Beta`),
@@ -87,22 +87,22 @@ describe("a record of an ingress thread", () => {
   });
 
   it("counts sends that shared a datagram", () => {
-    const { records } = listed();
-    records.take(ringRecord(SENT, { send: { ...newSendRecord(), corked: true } }));
-    records.take(ringRecord(SENT));
-    expect(records.counters).toMatchObject({ ingress: 2, corked: 1 });
+    const { reporter } = listed();
+    reporter.report(ringRecord(SENT, { send: { ...newSendRecord(), corked: true } }));
+    reporter.report(ringRecord(SENT));
+    expect(reporter.counters).toMatchObject({ ingress: 2, corked: 1 });
   });
 });
 
 describe("a record of the main thread", () => {
   it("belongs to the submission with its number, and is not answered again", () => {
-    const { records, said } = listed();
+    const { reporter, said } = listed();
     const own = { isOwn: true, keyId: "", account: "", planNumber: 7 };
-    records.take(ringRecord(SENT, own));
-    records.take(ringRecord(DUPLICATE, { ...own, planNumber: 8 }));
+    reporter.report(ringRecord(SENT, own));
+    reporter.report(ringRecord(DUPLICATE, { ...own, planNumber: 8 }));
     const all = ["valid", "opened 1 own k7 Max 130", "sent 1 150", "duplicate own 1 1"];
     expect(said).toEqual(all);
-    expect(records.counters).toEqual({ inline: 1, ingress: 0, duplicates: 1, corked: 0 });
+    expect(reporter.counters).toEqual({ inline: 1, ingress: 0, duplicates: 1, corked: 0 });
   });
 });
 
@@ -112,7 +112,7 @@ describe("a send that is recorded later", () => {
   function recordNew(all: ReturnType<typeof newFixture>, id: number, account = "acme") {
     const { clock, tracker } = all;
     const recorded: number[] = [];
-    const records = new Records({
+    const reporter = new SubmissionReporter({
       events: tracker,
       sender: { recordSend: ({ id }) => void recorded.push(id) },
       planName: () => "Beta",
@@ -126,7 +126,7 @@ describe("a send that is recorded later", () => {
     const receivedUnixMs = clock.unixMs();
     clock.advance(DELAY_NS / NS_PER_MS);
     const fields = { bytes, account, keyId: "k", maxRetries: null, validation: accepted };
-    records.take(ringRecord(SENT, { ...fields, ...times }));
+    reporter.report(ringRecord(SENT, { ...fields, ...times }));
     return { bytes, receivedUnixMs, recorded };
   }
 

@@ -11,7 +11,7 @@ import type { EngineEvents, Submitter } from "./engine.ts";
 import { SUBMITTERS_MAX } from "./limits.ts";
 import { DUPLICATE, REJECTED, type RingRecord, SENT } from "./submission-record.ts";
 
-export interface RecordsDeps {
+export interface SubmissionReporterDeps {
   readonly events: EngineEvents;
   /** Reports the deliveries of what was sent. */
   readonly sender: Pick<Sender, "recordSend">;
@@ -31,18 +31,18 @@ export interface RecordCounters {
   corked: number;
 }
 
-export class Records {
+export class SubmissionReporter {
   readonly counters: RecordCounters = { inline: 0, ingress: 0, duplicates: 0, corked: 0 };
-  readonly #deps: RecordsDeps;
+  readonly #deps: SubmissionReporterDeps;
   /** By key id, so that receipts of one account share its name. */
   readonly #submitters = new Map<string, Submitter>();
 
-  constructor(deps: RecordsDeps) {
+  constructor(deps: SubmissionReporterDeps) {
     this.#deps = deps;
   }
 
   /** Reports one record. */
-  readonly take = (record: RingRecord): void => {
+  readonly report = (record: RingRecord): void => {
     const { kind, isOwn, validation } = record;
     const { events, ownSubmitter } = this.#deps;
     const submitter = isOwn ? ownSubmitter(record.planNumber) : this.#submitterOf(record);
