@@ -3,7 +3,7 @@
  * names, and a DNS lookup would put a resolver into the path of a transaction.
  */
 
-import { isIPv4, isIPv6, SocketAddress as NodeSocketAddress } from "node:net";
+import { BlockList, isIPv4, isIPv6, SocketAddress as NodeSocketAddress } from "node:net";
 
 export interface SocketAddress {
   readonly host: string;
@@ -12,13 +12,18 @@ export interface SocketAddress {
 }
 
 /**
- * Addresses that do not identify one host: 0.0.0.0/8, multicast and broadcast addresses, also as
- * IPv4-mapped ones, and link-local IPv6 addresses, which need an interface. RFC 1122 section
- * 3.2.1.3, RFC 4291 sections 2.5.2, 2.5.6 and 2.7, RFC 5771; the first group of the normalized form
- * has no leading zeros. The native engine has the same rule: `is_host` of `quic/engine.rs`.
+ * Addresses that do not identify one host: 0.0.0.0/8, multicast and broadcast addresses, and
+ * link-local IPv6 addresses, which need an interface. RFC 1122 section 3.2.1.3, RFC 4291 sections
+ * 2.5.2, 2.5.6 and 2.7, RFC 5771. The list finds IPv4-mapped addresses too. The native engine has
+ * the same rule: `is_host` of `quic/engine.rs`.
  */
-const NOT_A_HOST_IPV4 = /^(?:::ffff:)?(?:0\.|22[4-9]\.|23[0-9]\.|255\.255\.255\.255$)/;
-const NOT_A_HOST_IPV6 = /^(?:::$|ff[0-9a-f]{2}:|fe[89ab][0-9a-f]:)/;
+const NO_HOSTS = new BlockList();
+NO_HOSTS.addSubnet("0.0.0.0", 8);
+NO_HOSTS.addSubnet("224.0.0.0", 4);
+NO_HOSTS.addAddress("255.255.255.255");
+NO_HOSTS.addAddress("::", "ipv6");
+NO_HOSTS.addSubnet("ff00::", 8, "ipv6");
+NO_HOSTS.addSubnet("fe80::", 10, "ipv6");
 
 /** Parses "ip:port" or "[ipv6]:port"; null when it is neither, or not a unicast host address. */
 export function parseAddress(text: string): SocketAddress | null {
@@ -37,8 +42,7 @@ export function parseAddress(text: string): SocketAddress | null {
 }
 
 function hosts(address: SocketAddress): SocketAddress | null {
-  const { host } = address;
-  return NOT_A_HOST_IPV4.test(host) || NOT_A_HOST_IPV6.test(host) ? null : address;
+  return NO_HOSTS.check(address.host, `ipv${address.family}`) ? null : address;
 }
 
 /** The inverse of `parseAddress`. */
