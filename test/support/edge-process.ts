@@ -11,6 +11,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { encodeKey } from "../../src/core/encoding.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { createSimulatedLeader, type SimulatedLeader } from "../../src/sandbox/leader.ts";
+import { LEADER_CONNECTIONS_MAX } from "../../src/sandbox/limits.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { ENGINE, keysToml, THREADS, untilResponse, WIDE_KEY } from "./flow.ts";
 import { freePort } from "./ports.ts";
@@ -41,7 +42,10 @@ export async function startNetwork(leaderCount = 2): Promise<Network> {
   const contacts: { readonly identity: string; readonly address: string }[] = [];
   for (let index = 0; index < leaderCount; index += 1) {
     const identity = freshIdentity();
-    const leader = createSimulatedLeader({ clock, identity });
+    // All edges of a file connect from one address, and a leader keeps the connections of a killed
+    // one for 30 s.
+    const behaviour = { connectionsPerAddressMax: LEADER_CONNECTIONS_MAX };
+    const leader = createSimulatedLeader({ clock, identity, behaviour });
     const { address } = await leader.start();
     leader.onTransaction((bytes) => received.push(Buffer.from(bytes)));
     leaders.push(leader);
