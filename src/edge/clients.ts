@@ -10,11 +10,11 @@ import type { Clock } from "../core/clock.ts";
 import { REJECTION_NAMES } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Engine } from "../engine/engine.ts";
-import { createForwardedHeaderName } from "../http/proxied-request.ts";
-import type { ProxySource } from "../http/request-checks.ts";
+import { createForwardedHeaderName } from "../http/forwarded-header.ts";
 import type { RejectionSinks } from "../http/request-tracker.ts";
 import type { Health } from "../http/routes.ts";
 import { createHttpServer, type HttpServer } from "../http/server.ts";
+import { keylessResults } from "../http/submit/json-rpc.ts";
 import {
   type AccessControl,
   type AccessControlDeps,
@@ -83,8 +83,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
     rejected(principal, rejection, 0),
   );
   const sinks = { latency: latencies, rejected, usage };
-  const headerName = createForwardedHeaderName();
-  const proxySource: ProxySource = { headerName };
+  const forwardedHeader = createForwardedHeaderName();
   const { publicListen, serverListen } = listenersOf(config, inherited, hasIngressThreads);
   const http = createHttpServer(
     {
@@ -98,7 +97,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
       tip,
       health,
       ...sinks,
-      ...(hasIngressThreads && { proxySource }),
+      ...(hasIngressThreads && { forwardedHeader }),
     },
     {
       ...serverListen,
@@ -121,7 +120,8 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
           ...clientBounds(config.http, clients),
           upstreamConnectionsMax,
           quic: quicListenOf(config, inherited),
-          forwardedHeader: headerName,
+          forwardedHeader,
+          keylessResults: keylessResults({ tipAccounts: tip.accounts, version: VERSION }),
           certificates,
         },
       )

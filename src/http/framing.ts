@@ -32,7 +32,7 @@ export interface Framing {
   bodySize: number;
   /** The framing error; null for none. After an error the connection cannot be reused. */
   rejection: Rejection | null;
-  /** Value of the forwarded header (proxied-request.ts); "" for none. */
+  /** Value of the forwarded header (forwarded-header.ts); "" for none. */
   forwarded: string;
   /** Whether the client announces that no request follows (`connection: close`). */
   isLast: boolean;

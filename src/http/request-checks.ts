@@ -26,7 +26,6 @@ import {
   RPC_BODY_BYTES_MAX,
   UNREAD_BODY_BYTES_MAX,
 } from "./limits.ts";
-import { type ProxiedRequest, readForwardedHeader } from "./proxied-request.ts";
 import type { BodyHandler, RequestContext } from "./request-context.ts";
 import type { RequestTracker } from "./request-tracker.ts";
 import { NO_EXTRAS } from "./response.ts";
@@ -42,7 +41,8 @@ export interface RequestCheckDeps {
   readonly tracker: RequestTracker;
   /** Submits JSON-RPC calls in the common form; null: all calls are parsed. */
   readonly submitCall: SubmitCall | null;
-  readonly proxySource?: ProxySource;
+  /** Name of the header that ingress threads add; "" without them. */
+  readonly forwardedHeader: string;
   readonly health: Pick<Health, "isDraining">;
   readonly info: ServiceInfo;
 }
@@ -53,17 +53,8 @@ export interface RequestChecks {
   rpc(context: RequestContext, headers: HeaderSource): void;
 }
 
-/** How this server recognizes requests that ingress threads proxy to it. */
-export interface ProxySource {
-  /** Name of the forwarded header; "" without ingress threads. */
-  readonly headerName: string;
-}
-
-export const NO_PROXY: ProxySource = { headerName: "" };
-
 export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
-  const { clock, access, tracker } = deps;
-  const proxySource = deps.proxySource ?? NO_PROXY;
+  const { clock, access, tracker, forwardedHeader } = deps;
   const rawHandler = createRawHandler(deps);
   const rpcHandler = createRpcHandler(deps, DRAINING_REJECTION);
 
@@ -75,24 +66,21 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
     keylessMax: number,
     handler: BodyHandler,
   ): void {
-    const framing = readFraming(headers, proxySource.headerName);
+    const framing = readFraming(headers, forwardedHeader);
     const { token, bodySize, rejection, forwarded } = framing;
     context.useFraming(framing);
     if (rejection !== null) {
       context.rejectAndClose(rejection);
       return;
     }
-    if (proxySource.headerName !== "") context.proxied = readForwardedHeader(forwarded);
-    // A request that an ingress thread started to handle before is not new work.
-    const isStarted = (context.proxied?.receivedNs ?? 0) > 0;
-    if (tracker.draining && !isStarted) {
+    if (forwardedHeader !== "") context.forwardedAddress = forwarded;
+    if (tracker.draining) {
       if (bodySize <= keylessMax) context.receive(bodySize, handler);
       else context.reject(DRAINING_REJECTION);
     } else {
       const principal = access.authenticate(token, context);
       if (principal === null) checkAnonymous(context, token, bodySize, keylessMax, handler);
-      else if (context.proxied === null) checkLimit(context, principal, bodySize, sizeMax, handler);
-      else checkProxied(context, context.proxied, principal, bodySize, sizeMax, handler);
+      else checkLimit(context, principal, bodySize, sizeMax, handler);
     }
   }
 
@@ -122,21 +110,6 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
     const wait = access.charge(principal, clock.nowNs());
     if (wait > 0) rejectLimited(context, principal, wait, access.limitedBy, bodySize);
     else receiveWithin(context, bodySize, sizeMax, handler);
-  }
-
-  function checkProxied(
-    context: RequestContext,
-    { isLimitCharged, receivedNs }: ProxiedRequest,
-    principal: Principal,
-    bodySize: number,
-    sizeMax: number,
-    handler: BodyHandler,
-  ): void {
-    if (isLimitCharged) {
-      context.principal = principal;
-      context.receivedNs = receivedNs;
-      receiveWithin(context, bodySize, sizeMax, handler);
-    } else checkLimit(context, principal, bodySize, sizeMax, handler);
   }
 
   return {

@@ -21,7 +21,6 @@ import { INTERNAL_REJECTION, REJECTIONS, type Rejection } from "../core/errors.t
 import type { SubmitResult } from "../core/flow.ts";
 import type { Principal } from "../limits/access-control.ts";
 import type { Framing } from "./framing.ts";
-import type { ProxiedRequest } from "./proxied-request.ts";
 import type { PendingRequest, RequestTracker } from "./request-tracker.ts";
 import {
   HEADERS_JSON,
@@ -81,8 +80,11 @@ export class RequestContext implements PendingRequest {
   open = true;
   /** The authenticated caller; null when unknown. */
   principal: Principal | null = null;
-  /** What the proxying ingress thread reports; null for a request that was not proxied. */
-  proxied: ProxiedRequest | null = null;
+  /**
+   * The client's address as an ingress thread forwards it, "" where it could not, because the head
+   * is at its size limit or was not parsed; null for a request that was not proxied.
+   */
+  forwardedAddress: string | null = null;
   /**
    * The request has `Connection: close`. Its response is deferred, so that the library closes the
    * connection if another request follows.
@@ -133,7 +135,7 @@ export class RequestContext implements PendingRequest {
 
   /** The client's address in text form. */
   remoteAddress(): string {
-    if (this.proxied !== null) return this.proxied.remoteAddress;
+    if (this.forwardedAddress !== null) return this.forwardedAddress;
     return Buffer.from(this.#response.getRemoteAddressAsText()).toString("latin1");
   }
 

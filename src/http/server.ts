@@ -1,7 +1,7 @@
 /**
  * The HTTP server: routes, request checks and the lifecycle of the listening socket. With ingress
  * threads it is their upstream server on loopback: they own the public port and proxy requests here
- * that they cannot handle (proxied-request.ts). It is the only user of uWebSockets.js (uws.ts),
+ * that are no submissions (forwarded-header.ts). It is the only user of uWebSockets.js (uws.ts),
  * whose pitfalls shape it:
  *
  * - A throw out of a handler ends the process, so each runs inside one wrapper that responds 500.
@@ -22,9 +22,8 @@ import { HTTP_CONNECTIONS_MAX } from "../core/limits.ts";
 import type { AccessControl } from "../limits/access-control.ts";
 import { readFraming } from "./framing.ts";
 import { UNREAD_BODY_BYTES_MAX } from "./limits.ts";
-import { readForwardedHeader } from "./proxied-request.ts";
 import type { ReceiptEndpointCounters } from "./receipts/endpoints.ts";
-import { createRequestChecks, NO_PROXY, type ProxySource, tooLarge } from "./request-checks.ts";
+import { createRequestChecks, tooLarge } from "./request-checks.ts";
 import { RequestContext, type ResponseFormat } from "./request-context.ts";
 import {
   type HttpCounters,
@@ -51,8 +50,8 @@ export interface HttpServerDeps extends RoutesDeps, RequestTrackerDeps {
   readonly submit: Submit;
   /** Submits JSON-RPC calls in the common form; null or absent: all calls are parsed. */
   readonly submitCall?: SubmitCall | null;
-  /** Absent where no ingress thread proxies requests here. */
-  readonly proxySource?: ProxySource;
+  /** Name of the header that ingress threads add to what they proxy here; absent without them. */
+  readonly forwardedHeader?: string;
 }
 
 export interface HttpOptions extends RoutesOptions, RequestTrackerOptions {
@@ -90,13 +89,13 @@ export interface HttpServer {
 export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): HttpServer {
   const tracker = new RequestTracker(deps, options);
   const { clock, access, submit } = deps;
-  const proxySource = deps.proxySource ?? NO_PROXY;
+  const forwardedHeader = deps.forwardedHeader ?? "";
   const routes = createRoutes(deps, options);
   const submitCall = deps.submitCall ?? null;
   const health = deps.health ?? ALWAYS_READY;
   const info = { tipAccounts: deps.tip.accounts, version: options.version };
   const parts = { clock, access, submit, submitCall, tracker, info };
-  const checks = createRequestChecks({ ...parts, proxySource, health });
+  const checks = createRequestChecks({ ...parts, forwardedHeader, health });
   const connectionsMax = options.connectionsMax ?? HTTP_CONNECTIONS_MAX;
   const app = createApp(tracker, connectionsMax, {
     ...checks,
@@ -106,7 +105,7 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
 
   /** Checks and serves every request that is not a submission. */
   function serveRest(context: RequestContext, request: uws.HttpRequest): void {
-    const framing = readFraming(request, proxySource.headerName);
+    const framing = readFraming(request, forwardedHeader);
     const { token, bodySize, rejection, forwarded } = framing;
     context.useFraming(framing);
     if (rejection !== null) {
@@ -117,7 +116,7 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
       context.rejectAndClose(tooLarge(bodySize, UNREAD_BODY_BYTES_MAX));
       return;
     }
-    if (proxySource.headerName !== "") context.proxied = readForwardedHeader(forwarded);
+    if (forwardedHeader !== "") context.forwardedAddress = forwarded;
     routes.serve(context, {
       method: request.getCaseSensitiveMethod(),
       path: request.getUrl(),

@@ -25,9 +25,6 @@ export interface IngressThreadDeps {
   readonly flushEvents: () => void;
 }
 
-/** Start parameters common to all ingress threads. */
-export type IngressThreadConfig = Omit<NativeIngressThreadOptions, "number">;
-
 export class IngressThread {
   readonly stats: IngressThreadCounters;
   readonly #deps: IngressThreadDeps;
@@ -50,20 +47,9 @@ export class IngressThread {
   }
 
   /** Starts the thread, which calls `wake` when its state has changed. @throws SetupError */
-  start(task: IngressThreadConfig, number: number, wake: () => void): void {
-    const { native } = this.#deps;
-    const { engine, decoder, keys, path, realtime, upstreamPort, forwardedHeader } = task;
-    const { connectionsMax, upstreamConnectionsMax, upstreamConnectionsPerAddress } = task;
-    const { readTimeoutMs, idleTimeoutMs } = task;
-    const handle = native.ingressThreadStart(
-      {
-        ...{ engine, decoder, keys, path, number, realtime, upstreamPort, forwardedHeader },
-        ...{ connectionsMax, upstreamConnectionsMax, upstreamConnectionsPerAddress },
-        ...{ readTimeoutMs, idleTimeoutMs },
-      },
-      new Uint8Array(this.#counters),
-      wake,
-    );
+  start(options: NativeIngressThreadOptions, wake: () => void): void {
+    const counters = new Uint8Array(this.#counters);
+    const handle = this.#deps.native.ingressThreadStart(options, counters, wake);
     if (handle <= 0) throw new SetupError(startError(handle));
     this.#handle = handle;
   }

@@ -12,14 +12,14 @@ import { closeSync } from "node:fs";
 import { NS_PER_MS } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
-import { type NativeQuicListenOptions, OK } from "../native/contract.ts";
+import {
+  type NativeIngressThreadOptions,
+  type NativeQuicListenOptions,
+  OK,
+} from "../native/contract.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import type { EngineKeys } from "./engine-keys.ts";
-import {
-  IngressThread,
-  type IngressThreadConfig,
-  type IngressThreadDeps,
-} from "./ingress-thread.ts";
+import { IngressThread, type IngressThreadDeps } from "./ingress-thread.ts";
 import { INGRESS_THREADS_STOP_MS_MAX, QUIC_PREDECESSOR_MS_MAX } from "./limits.ts";
 import {
   HANDSHAKE_RESULTS,
@@ -36,7 +36,7 @@ export interface IngressThreadsDeps extends IngressThreadDeps {
 }
 
 export interface IngressThreadsOptions
-  extends Omit<IngressThreadConfig, "engine" | "path" | "keys" | "upstreamPort"> {
+  extends Omit<NativeIngressThreadOptions, "engine" | "path" | "keys" | "upstreamPort"> {
   readonly count: number;
   /** Returns the native engine's handle, once it runs. */
   readonly engine: () => number;
@@ -105,7 +105,7 @@ export interface IngressThreads {
    * @throws SetupError when a thread does not start, or the port is in use
    */
   start(upstreamPort: number): { readonly port: number; readonly quicPort: number | null };
-  /** Health checks go to the main thread from now on, which answers that this edge drains. */
+  /** `getHealth` is answered as of an edge that is unhealthy from now on. */
   announceDrain(): void;
   /** Each connection is closed with its next response from now on. */
   disableKeepAlive(): void;
@@ -219,8 +219,9 @@ export function createIngressThreads(
     start(upstreamPort) {
       try {
         const handles = { engine: options.engine(), path: options.path(), keys: keys.handle };
-        const task = { ...options, ...handles, upstreamPort };
-        for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
+        for (const thread of threads) {
+          thread.start({ ...options, ...handles, upstreamPort }, onWake);
+        }
         // Before the first connection, which would be served without TLS.
         for (const source of options.certificates) present(source);
         return { port: listen(), quicPort: listenQuic() };

@@ -185,6 +185,13 @@ export interface NativeDecoding {
   decode(decoder: number, bytes: Uint8Array, out: Float64Array, at: number): number;
 }
 
+/** A method of JSON-RPC that needs no key, and its result. */
+export interface NativeKeylessResult {
+  readonly method: string;
+  /** JSON text. */
+  readonly json: string;
+}
+
 /** The options of an ingress thread; every field is present. */
 export interface NativeIngressThreadOptions {
   /** Handles. */
@@ -193,8 +200,8 @@ export interface NativeIngressThreadOptions {
   readonly keys: number;
   /** That of the path whose dedup cache it uses. */
   readonly path: number;
-  /** The ingress thread's number, which it sends with each proxied request. */
-  readonly number: number;
+  /** The methods besides `getHealth` that need no key. */
+  readonly keylessResults: NativeKeylessResult[];
   /** Whether the thread has realtime priority. */
   readonly realtime: boolean;
   /** Connections open at the same time, of clients and to the upstream server. */
@@ -208,7 +215,7 @@ export interface NativeIngressThreadOptions {
   readonly idleTimeoutMs: number;
   /** Loopback port of the upstream server for proxied requests. */
   readonly upstreamPort: number;
-  /** The name of the header with which it passes on what it knows of such a request. */
+  /** The name of the header in which it forwards the client's address. */
   readonly forwardedHeader: string;
 }
 

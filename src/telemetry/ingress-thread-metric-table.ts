@@ -11,8 +11,8 @@ export const INGRESS_THREAD_METRICS = [
   counter(
     "touchdown_ingress_requests_proxied_total",
     [],
-    "Requests that an ingress thread proxied to the main thread: reads, submissions of more than " +
-      "16 KiB beyond the 256 that a thread holds, and those with an unusual head or key.",
+    "Requests that an ingress thread proxied to the main thread: those that are no submissions, " +
+      "and those with an unusual head.",
   ),
   counter(
     "touchdown_ingress_rejection_records_dropped_total",

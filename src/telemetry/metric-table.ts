@@ -76,8 +76,7 @@ export const METRICS = [
   counter(
     "touchdown_handler_errors_total",
     [],
-    "Requests whose handler failed because of a fault in the edge: answered `internal`, or " +
-      "proxied by an ingress thread.",
+    "Requests whose handler failed because of a fault in the edge, which are answered `internal`.",
   ),
   gauge(
     "touchdown_responses_unread_bytes",

@@ -1,8 +1,8 @@
 /**
  * A touchdown HTTP server on loopback with a submit handler controlled by the test, and a client on
  * a plain socket, so that tests control every byte and segment. With ingress threads in
- * TEST_THREADS, a native ingress thread proxies every request with a key to the server, and refuses
- * all others: clients must see no difference.
+ * TEST_THREADS, clients connect to a native ingress thread in front of the server, which proxies
+ * what it does not answer itself: clients must see no difference.
  */
 
 import { createHash } from "node:crypto";
@@ -10,8 +10,7 @@ import { connect, type Socket } from "node:net";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import type { Rejection } from "../../src/core/errors.ts";
 import type { ReceiptSource } from "../../src/core/receipt-source.ts";
-import { createForwardedHeaderName } from "../../src/http/proxied-request.ts";
-import type { ProxySource } from "../../src/http/request-checks.ts";
+import { createForwardedHeaderName } from "../../src/http/forwarded-header.ts";
 import type { HttpCounters } from "../../src/http/request-tracker.ts";
 import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
 import type { Submission, Submit } from "../../src/http/submit/submission.ts";
@@ -38,7 +37,6 @@ export const NARROW_KEY = "td_test_key_of_some_networks";
 const NARROW_RANGES = ["203.0.113.0/24", "2001:db8::/32", "127.0.0.1"];
 /** Looking up this key throws, as a bug would. */
 export const BROKEN_KEY = "td_test_key_that_breaks";
-const TOKENS = [KEY, SLOW_KEY, NARROW_KEY, BROKEN_KEY];
 export const SIGNATURE = "5".repeat(88);
 export const RAW = "/api/v1/sendRawTransaction";
 export const RPC = "/api/v1/sendTransaction";
@@ -72,8 +70,11 @@ export interface FixtureOptions {
   readonly plan?: RatePlan;
   readonly receipts?: ReceiptSource;
   readonly flushEvents?: () => void;
-  /** Ingress threads simulated by the test that proxy requests here; there is no real one then. */
-  readonly proxySource?: ProxySource;
+  /**
+   * Name of the forwarded header of ingress threads that the test simulates; there is no real one
+   * then.
+   */
+  readonly forwardedHeader?: string;
   /** The addon that creates the ingress thread; null for none; default: as TEST_THREADS says. */
   readonly ingressEngine?: NativeEngine | null;
 }
@@ -87,14 +88,6 @@ export function refuse(rejection: Rejection): Submit {
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const clock = options.clock ?? systemClock;
   const connectionsMax = options.connectionsMax ?? 1_000;
-  const forwardedHeader = createForwardedHeaderName();
-  const ingressEngine =
-    options.ingressEngine === undefined ? testIngressEngine : options.ingressEngine;
-  const ingress =
-    ingressEngine === null || options.proxySource !== undefined
-      ? null
-      : createTestIngress(ingressEngine, { forwardedHeader, connectionsMax, tokens: TOKENS });
-  const proxySource = ingress === null ? options.proxySource : { headerName: forwardedHeader };
   const wide: RatePlan = {
     name: "Wide",
     ratePerSecond: 1_000_000,
@@ -109,15 +102,27 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     ],
     [digest(NARROW_KEY), testPrincipal("narrow", wide, { networks: networksOf(NARROW_RANGES) })],
   ]);
+  const submitted: Submission[] = [];
+  const errors: object[] = [];
+  const refused: string[] = [];
+  const violations: string[] = [];
+  const forwardedHeader = options.forwardedHeader ?? createForwardedHeaderName();
+  const ingressEngine =
+    options.ingressEngine === undefined ? testIngressEngine : options.ingressEngine;
+  const ingress =
+    ingressEngine === null || options.forwardedHeader !== undefined
+      ? null
+      : createTestIngress(ingressEngine, {
+          ...{ forwardedHeader, connectionsMax, principals },
+          onRejected: (account, reason) => void refused.push(`${account} ${reason}`),
+          onViolated: (account, message) => void violations.push(`${account} ${message}`),
+        });
+  const hasProxy = ingress !== null || options.forwardedHeader !== undefined;
   let changes = 0;
   function moveKey(token: string, account: string): void {
     principals.set(digest(token), testPrincipal(account, wide));
     changes += 1;
   }
-  const submitted: Submission[] = [];
-  const errors: object[] = [];
-  const refused: string[] = [];
-  const violations: string[] = [];
   const log = { info: () => {}, warn: () => {}, error: (fields: object) => errors.push(fields) };
   const server = createHttpServer(
     {
@@ -154,7 +159,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       log,
       latency: null,
       rejected: ({ account }, { reason }) => void refused.push(`${account} ${reason}`),
-      ...(proxySource !== undefined && { proxySource }),
+      ...(hasProxy && { forwardedHeader }),
     },
     {
       host: "127.0.0.1",
@@ -171,14 +176,24 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const { port } = (await ingress?.start(upstream.port)) ?? upstream;
   const url = `http://127.0.0.1:${port}`;
   const clients = ingress?.ingressThreads.stats[0]?.counters ?? server.counters;
-  const observed = { clients, submitted, errors, refused, violations, moveKey };
+  const observed = { clients, submitted, errors, moveKey };
   async function stop(): Promise<void> {
     // As an edge does: pending requests are answered, then no ingress thread is left.
     if (ingress !== null) server.rejectNewWork();
     await ingress?.stop();
     await server.stop();
   }
-  const fixture: Fixture = { server, ingress, port, url, ...observed, submit: accept, stop };
+  const fixture: Fixture = {
+    ...{ server, ingress, port, url, ...observed, submit: accept, stop },
+    get refused() {
+      ingress?.flushEvents();
+      return refused;
+    },
+    get violations() {
+      ingress?.flushEvents();
+      return violations;
+    },
+  };
   return fixture;
 }
 
@@ -270,10 +285,30 @@ export async function connectRaw(port: number): Promise<RawClient> {
 }
 
 /** A POST request as bytes; `headers` precede Content-Length, which is added. */
-export function post(path: string, body: string | Uint8Array, headers: readonly string[]): Buffer {
+export function plainPost(
+  path: string,
+  body: string | Uint8Array,
+  headers: readonly string[],
+): Buffer {
   const bytes = Buffer.from(body);
   const lines = [`POST ${path} HTTP/1.1`, "Host: x", ...headers, `Content-Length: ${bytes.length}`];
   return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`), bytes]);
+}
+
+/** The same in the form that reaches the server whose submit handler the test controls. */
+export function post(path: string, body: string | Uint8Array, headers: readonly string[]): Buffer {
+  return plainPost(path, body, [
+    ...headers,
+    ...again(`Content-Length: ${Buffer.from(body).length}`),
+  ]);
+}
+
+/**
+ * The header of a body's size once more with TEST_THREADS: an ingress thread answers submissions
+ * itself, and proxies this form. An empty list without.
+ */
+export function again(length: string): readonly string[] {
+  return testIngressEngine === null ? [] : [length];
 }
 
 export const WITH_KEY = `api-x-token: ${KEY}`;

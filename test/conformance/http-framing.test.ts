@@ -5,6 +5,7 @@ import { testIngressEngine } from "../support/test-ingress.ts";
 import { until } from "../support/wait.ts";
 import {
   accept,
+  again,
   connectRaw,
   type Fixture,
   once,
@@ -415,6 +416,7 @@ describe("an invalid HTTP/1.1 request", () => {
 
 it("requests a body that the client withholds with Expect", async () => {
   const lines = ["Host: x", WITH_KEY, "Expect: 100-continue", "Content-Length: 300"];
+  lines.push(...again("Content-Length: 300"));
   client.write(head(`POST ${RAW} HTTP/1.1`, ...lines));
   expect((await client.response()).status).toBe(100);
   client.write(BYTES);

@@ -3,6 +3,7 @@ import type { Rejection } from "../../src/core/errors.ts";
 import { testIngressEngine } from "../support/test-ingress.ts";
 import {
   accept,
+  again,
   BROKEN_KEY,
   connectRaw,
   type Fixture,
@@ -266,7 +267,9 @@ describe("rate_limited", () => {
     const key = [`api-x-token: ${SLOW_KEY}`];
     for (let i = 0; i < 2; i += 1) await once(limited.port, post(RAW, BYTES, key));
     const client = await connectRaw(limited.port);
-    client.write(`POST ${RAW} HTTP/1.1\r\nHost: x\r\n${key}\r\nContent-Length: 90000\r\n\r\n`);
+    const length = "Content-Length: 90000";
+    const lines = [`POST ${RAW} HTTP/1.1`, "Host: x", ...key, length, ...again(length)];
+    client.write(`${lines.join("\r\n")}\r\n\r\n`);
     expect((await client.response()).status).toBe(429);
     client.close();
     await limited.stop();

@@ -11,7 +11,7 @@ import type { Log } from "../../src/core/log.ts";
 import { type Edge, startEdge } from "../../src/edge/edge.ts";
 import { CERTIFICATE_LOOK_MS } from "../../src/edge/limits.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
-import { connectRaw, post as postBytes } from "../conformance/http-fixture.ts";
+import { connectRaw, plainPost as postBytes } from "../conformance/http-fixture.ts";
 import { createAuthority } from "../support/authority.ts";
 import { type Network, startNetwork } from "../support/edge-process.ts";
 import { ENGINE, keysToml, RAW_PATH, THREADS, untilResponse, WIDE_KEY } from "../support/flow.ts";

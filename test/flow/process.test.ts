@@ -6,7 +6,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { connectRaw, post } from "../conformance/http-fixture.ts";
+import { connectRaw, plainPost as post } from "../conformance/http-fixture.ts";
 import {
   type EdgeProcess,
   type EdgeProcessOptions,

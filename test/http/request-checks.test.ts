@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createRequestChecks, type ProxySource } from "../../src/http/request-checks.ts";
+import { createRequestChecks } from "../../src/http/request-checks.ts";
 import { RequestContext } from "../../src/http/request-context.ts";
 import { ALWAYS_READY } from "../../src/http/routes.ts";
 import type { AccessControl } from "../../src/limits/access-control.ts";
@@ -41,14 +41,13 @@ function enter(
   };
   const response = fakeResponse();
   const context = new RequestContext(response, tracker, door === "raw" ? "raw" : "rpc");
-  const proxySource: ProxySource = { headerName: "x-0a" };
   createRequestChecks({
     clock,
     access,
     submit,
     tracker,
     submitCall: null,
-    proxySource,
+    forwardedHeader: "x-0a",
     health: ALWAYS_READY,
     info: { tipAccounts: [], version: "" },
   })[door](context, {
@@ -102,29 +101,14 @@ describe("admission", () => {
     expect([131_072, 131_073].map(isCut)).toEqual([false, true]);
   });
 
-  it("charges the key of a proxied request only if it is not charged yet", () => {
-    const stepsOf = (door: Door, forwarded: string, token = "good"): readonly string[] => {
-      const steps: string[] = [];
-      const headers = { "x-0a": forwarded, "api-x-token": token };
-      enter(door, { ...headers, ...size(300) }, { steps, waitNs: 1 });
-      return steps;
-    };
-    for (const door of ["raw", "rpc"] as const) {
-      expect(stepsOf(door, "10.0.0.1 4 0 0")).toEqual(["charge"]);
-      expect(stepsOf(door, "10.0.0.1 4 1 7")).toEqual([]);
-      expect(stepsOf(door, "10.0.0.1 4 1 7", "bad")).toEqual([]);
-    }
-  });
-
-  it("judges a request that is paid for like every other, but for its limit", () => {
-    const paid = { ...key, "x-0a": "10.0.0.1 4 1 7" };
-    const limited = { waitNs: 1 };
-    expect(enter("raw", { ...paid, ...size(16_384) }, limited)).toBeNull();
-    expect(enter("raw", { ...paid, ...size(16_385) }, limited)).toBe("413");
-    // An ingress thread accepted it before new work was rejected.
-    expect(enter("raw", { ...paid, ...size(1) }, { draining: true })).toBeNull();
-    const chunked = { ...paid, "transfer-encoding": "chunked" };
-    expect(enter("raw", chunked, limited)).toBe("411");
+  it("judges a request that an ingress thread proxied like every other", () => {
+    const proxied = { ...key, "x-0a": "10.0.0.1" };
+    const steps: string[] = [];
+    expect(enter("raw", { ...proxied, ...size(16_384) }, { steps })).toBeNull();
+    expect(enter("raw", { ...proxied, ...size(16_385) }, { steps })).toBe("413");
+    expect(enter("rpc", { ...proxied, ...size(300) }, { steps, waitNs: 1 })).toBe("429");
+    expect(steps).toEqual(["charge", "charge", "charge"]);
+    expect(enter("raw", { ...proxied, ...size(1) }, { draining: true })).toBe("503");
   });
 
   it("reads a small body while draining, with a key too, because it may be getHealth", () => {

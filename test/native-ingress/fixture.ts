@@ -203,6 +203,7 @@ export function fixture(
       port: 0,
       socket,
       forwardedHeader: "x-relayed",
+      keylessResults: [],
       connectionsMax: 10,
       connectionsPerAddress: 6,
       certificates,

@@ -30,7 +30,7 @@ describe("ingress threads that start", () => {
   it("listen together on the public address, and report the port", () => {
     const { engine, ingressThreads, threads } = fixture();
     expect(ingressThreads.start(UPSTREAM_PORT)).toEqual({ port: PUBLIC_PORT, quicPort: null });
-    expect(threads.map(({ options }) => options.number)).toEqual([0, 1]);
+    expect(threads).toHaveLength(2);
     expect(engine.sockets).toEqual([{ host: "127.0.0.1", port: 0 }]);
     const descriptor = ingressThreads.socket ?? 0;
     expect(descriptor).toBeGreaterThan(0);

@@ -28,6 +28,7 @@ const TYPES: Readonly<Record<string, string>> = {
   "Function<'_, (), ()>": "() => void",
   EngineOptions: "NativeEngineOptions",
   IngressThreadOptions: "NativeIngressThreadOptions",
+  "Vec<KeylessResult>": "NativeKeylessResult[]",
   QuicListenOptions: "NativeQuicListenOptions",
   Texts: "string[]",
   "Vec<u32>": "number[]",
@@ -85,6 +86,7 @@ describe("the bindings and contract.ts", () => {
   it("have the same records", () => {
     expect(records.map(({ name }) => name)).toEqual([
       "EngineOptions",
+      "KeylessResult",
       "IngressThreadOptions",
       "QuicListenOptions",
     ]);

@@ -210,7 +210,7 @@ function ingressThreadOptions() {
     decoder: pick([...latest.decoderCreate, pick(handles)]),
     keys: pick([...latest.keyTableCreate, pick(handles)]),
     path: pick([...latest.submitPathOpen, pick(handles)]),
-    number: pick([0, 1, 2 ** 32 - 1]),
+    keylessResults: pick([[], [{ method: "é", json: "" }], [{ method: "a" }], "", [7]]),
     realtime: below(4) === 0,
     connectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
     upstreamConnectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),

@@ -1,12 +1,19 @@
 /**
  * A real native ingress thread before an HTTP server, for tests of client behaviour through one.
- * Its keys have limits that it cannot charge, so it proxies every request with one of them. It
- * refuses all others itself. With TEST_TLS it speaks TLS, and clients reach it through a tunnel.
+ * It has no leader, so it refuses each submission. With TEST_TLS it speaks TLS,
+ * and clients reach it through a tunnel.
  */
 
-import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { DUPLICATE, SENT, SubmissionRecords } from "../../src/engine/submission-record.ts";
+import { REJECTION_NAMES } from "../../src/core/errors.ts";
+import {
+  REJECTED,
+  type RingRecord,
+  SubmissionRecords,
+  VIOLATED,
+} from "../../src/engine/submission-record.ts";
+import { keylessResults } from "../../src/http/submit/json-rpc.ts";
+import type { Principal } from "../../src/limits/access-control.ts";
 import { EVENT_NUMBERS, type NativeEngine } from "../../src/native/contract.ts";
 import { EngineKeys } from "../../src/native-ingress/engine-keys.ts";
 import {
@@ -16,7 +23,6 @@ import {
 import { BATCH_NUMBERS } from "../../src/send/native/transport-native.ts";
 import { native } from "../native/addon.ts";
 import { createAuthority, type Issued } from "./authority.ts";
-import { testPrincipal } from "./principals.ts";
 import { startTunnel, type Tunnel } from "./tls-tunnel.ts";
 
 /** The addon where tests use ingress threads, which TEST_THREADS sets; null otherwise. */
@@ -29,6 +35,10 @@ export const testIngressEngine: NativeEngine | null =
  */
 export const isTunneled = process.env["TEST_TLS"] !== undefined;
 
+/** What a transaction must pay, and to whom. */
+export const TIP_ACCOUNT = new Uint8Array(32).fill(9);
+export const LAMPORTS_MIN = 1_000;
+
 /** How long the thread keeps an idle connection. */
 export const IDLE_TIMEOUT_MS = 75_000;
 
@@ -36,46 +46,56 @@ export interface TestIngressOptions {
   /** The name of the forwarded header that the upstream server reads. */
   readonly forwardedHeader: string;
   readonly connectionsMax: number;
-  /** The keys. */
-  readonly tokens: readonly string[];
+  /** The keys, by their SHA-256 in hexadecimal digits. */
+  readonly principals: ReadonlyMap<string, Principal>;
+  /** A submission of an account was refused for this reason. */
+  readonly onRejected: (account: string, reason: string) => void;
+  /** A key of an account was used as its policy does not allow. */
+  readonly onViolated: (account: string, message: string) => void;
 }
 
 export interface TestIngress {
   readonly ingressThreads: IngressThreads;
   /** Listens on loopback and proxies to `upstreamPort`. */
   start(upstreamPort: number): Promise<{ readonly port: number }>;
+  /** Reports what was refused so far. */
+  flushEvents(): void;
   /** Resolves when all pending requests are answered, and everything is closed. */
   stop(): Promise<void>;
 }
 
 export function createTestIngress(
   addon: NativeEngine,
-  { tokens, ...options }: TestIngressOptions,
+  { principals, onRejected, onViolated, ...options }: TestIngressOptions,
 ): TestIngress {
   const authority = isTunneled ? createAuthority() : null;
   let tunnel: Tunnel | null = null;
   const batch = new Float64Array(BATCH_NUMBERS);
   const engine = addon.engineStart(ENGINE_OPTIONS, () => {});
-  const decoder = addon.decoderCreate(new Uint8Array(32), 0, true, 0);
+  const decoder = addon.decoderCreate(TIP_ACCOUNT, LAMPORTS_MIN, true, 0);
   if (engine <= 0 || decoder <= 0) throw new Error(`no engine or decoder: ${engine}, ${decoder}`);
   const path = addon.submitPathOpen(engine, decoder);
   if (path <= 0) throw new Error(`no path: ${path}`);
   const records = new SubmissionRecords(batch);
   /** There are no leaders, so all events are submissions. */
   function flushEvents(): void {
-    const end = EVENT_NUMBERS * addon.eventsDrain(engine, batch);
-    for (let at = 0; at < end; at += records.sizeOf(at)) {
-      const { kind } = records.read(at);
-      if (kind !== SENT && kind !== DUPLICATE) continue;
-      throw new Error("the ingress thread accepted a transaction itself");
+    for (;;) {
+      const end = EVENT_NUMBERS * addon.eventsDrain(engine, batch);
+      if (end <= 0) return;
+      for (let at = 0; at < end; at += records.sizeOf(at)) report(records.read(at));
     }
+  }
+  function report({ kind, account, reason, bytes }: RingRecord): void {
+    if (kind === REJECTED) onRejected(account, REJECTION_NAMES[reason] ?? `${reason}`);
+    else if (kind === VIOLATED) onViolated(account, Buffer.from(bytes).toString());
+    else throw new Error("the ingress thread accepted a transaction without a leader");
   }
   const ingressThreads = createIngressThreads(
     {
       clock: systemClock,
       native: addon,
       flushEvents,
-      keys: engineKeys(addon, tokens),
+      keys: engineKeys(addon, principals),
       onDeath(cause) {
         throw new Error("an ingress thread died", { cause });
       },
@@ -90,6 +110,7 @@ export function createTestIngress(
       port: 0,
       socket: null,
       realtime: false,
+      keylessResults: keylessResults({ tipAccounts: ["Tip1111", "Tip2222"], version: "1.2.3" }),
       // All test clients have one address.
       connectionsPerAddress: 1_000_000,
       certificates:
@@ -103,6 +124,7 @@ export function createTestIngress(
   );
   return {
     ingressThreads,
+    flushEvents,
     async start(upstreamPort) {
       const bound = ingressThreads.start(upstreamPort);
       if (authority !== null) tunnel = await startTunnel(bound.port, authority.certificate);
@@ -123,12 +145,11 @@ const pemOf = ({ certificate, key }: Issued) => ({
   key: Buffer.from(key),
 });
 
-function engineKeys(addon: NativeEngine, tokens: readonly string[]): EngineKeys {
+function engineKeys(addon: NativeEngine, principals: ReadonlyMap<string, Principal>): EngineKeys {
   const keys = new EngineKeys(addon);
-  const plan = { name: "Uncharged", ratePerSecond: 0, burst: 1, shared: false };
   const rebuild = keys.startRebuild();
-  for (const token of tokens) {
-    rebuild.put({ ...testPrincipal("any", plan), sha256: tokenSha256(token) });
+  for (const [digest, principal] of principals) {
+    rebuild.put({ ...principal, sha256: Buffer.from(digest, "hex") });
   }
   rebuild.finish();
   return keys;

@@ -20,15 +20,14 @@ use mio::{Registry, Token};
 use rustls::ServerConfig;
 
 use crate::http::deadline::{Part, ReadClock, is_past};
-use crate::http::dispatch::{Dispatched, Drain, dispatch};
-use crate::http::handler::{ClientCloseReason, ForwardedMeta, HandshakeResult, RequestHandler};
+use crate::http::dispatch::{Dispatched, dispatch};
+use crate::http::handler::{ClientCloseReason, Drain, HandshakeResult, RequestHandler};
 use crate::http::large_request::LargeRequest;
 use crate::http::mailbox::AcceptedSocket;
 use crate::http::permits::{Permit, Permits};
 use crate::http::preamble::preamble_size;
 use crate::http::proxy::{
-    ForwardedHeader, ProxiedRequest, ProxyProgress, ProxyRequestFraming, Rejection,
-    UpstreamConnection,
+    ForwardedHeader, ProxiedRequest, ProxyProgress, ProxyRequestFraming, UpstreamConnection,
 };
 use crate::http::request_head::{RequestHead, read_request_head};
 use crate::http::response::{
@@ -90,8 +89,6 @@ pub(crate) struct ConnectionContext<'a, H> {
     pub(crate) upstream: SocketAddr,
     /// Name of the header that is added to proxied requests.
     pub(crate) forwarded_header_name: &'a str,
-    /// Number of this ingress thread.
-    pub(crate) ingress_thread: u32,
     /// Read buffer of `REQUEST_BYTES_MAX` bytes.
     pub(crate) scratch: &'a mut [u8],
     /// Write buffer.
@@ -426,10 +423,8 @@ impl Client {
             return Ok((read_result, ParseOutcome::Pending(self.reading.part())));
         };
         self.reading.set(Part::None, cx.now_ns);
-        let (_, mut next) = self.serve_all(bytes, cx)?;
-        if let ParseOutcome::Proxy { framing, .. } = &mut next {
-            framing.large_permit = Some(large.into_permit());
-        } else if self.socket.unwritten() > 0 {
+        let (_, next) = self.serve_all(bytes, cx)?;
+        if self.socket.unwritten() > 0 {
             self.unwritten_permit = Some(large.into_permit());
         }
         Ok((read_result, next))
@@ -444,12 +439,6 @@ impl Client {
     ) -> Result<(usize, ParseOutcome), Disconnected> {
         let size = bytes.len();
         let ConnectionContext { handler, out, .. } = cx;
-        let forwarded = |meta| ForwardedHeader {
-            name: cx.forwarded_header_name,
-            from: self.from,
-            ingress_thread: cx.ingress_thread,
-            meta,
-        };
         let mut done = self.unread.min(size);
         self.unread -= done;
         if self.unread > 0 {
@@ -509,13 +498,8 @@ impl Client {
                 Dispatched::Pending(part) => return Ok((done, ParseOutcome::Pending(part))),
                 Dispatched::Large(total) => {
                     let Some(permit) = cx.large_permits.try_acquire(self.from) else {
-                        // The main thread has a bound for all of them.
-                        handler.proxied();
-                        let meta = ForwardedMeta::default();
-                        let is_asked = std::mem::take(&mut self.is_continued);
-                        let (count, framing) = forwarded(meta).write(&head, rest, is_asked, out);
-                        let next = ParseOutcome::Proxy { framing, is_upload: false };
-                        return Ok((done + count, next));
+                        self.refuse_overloaded(head.form, OVERLOADED, cx)?;
+                        return Ok((size, ParseOutcome::Ready));
                     };
                     self.large = Some(Box::new(LargeRequest::new(rest, total, permit)));
                     let has_started = rest.len() > head.size;
@@ -535,8 +519,10 @@ impl Client {
                     self.unread = (head.size + head.body_size).saturating_sub(rest.len());
                     return Ok((size, ParseOutcome::Pending(Part::Body)));
                 }
-                Dispatched::Proxy { meta, is_upload } => {
-                    let (count, framing) = forwarded(meta).write(&head, rest, false, out);
+                Dispatched::Proxy { is_upload } => {
+                    let forwarded =
+                        ForwardedHeader { name: cx.forwarded_header_name, from: self.from };
+                    let (count, framing) = forwarded.write(&head, rest, out);
                     return Ok((done + count, ParseOutcome::Proxy { framing, is_upload }));
                 }
             }
@@ -552,18 +538,18 @@ impl Client {
     ) -> Result<Progress, Disconnected> {
         let upload_permit = if is_upload { cx.upload_permits.try_acquire(self.from) } else { None };
         if is_upload && upload_permit.is_none() {
-            return self.reject_proxy(&framing.rejection, OVERLOADED, cx);
+            return self.refuse_overloaded(framing.form, OVERLOADED, cx);
         }
         let upstream = match self.idle_upstream.take() {
             Some(idle_upstream) => idle_upstream,
             None => {
                 let Some(permit) = cx.upstream_permits.try_acquire(self.from) else {
-                    return self.reject_proxy(&framing.rejection, OVERLOADED, cx);
+                    return self.refuse_overloaded(framing.form, OVERLOADED, cx);
                 };
                 let Ok(socket) =
                     BufferedSocket::connect(cx.upstream, cx.registry, cx.upstream_token)
                 else {
-                    return self.reject_proxy(&framing.rejection, OVERLOADED, cx);
+                    return self.refuse_overloaded(framing.form, OVERLOADED, cx);
                 };
                 Box::new(UpstreamConnection { socket, _permit: permit })
             }
@@ -574,19 +560,18 @@ impl Client {
         self.drive_proxied(cx)
     }
 
-    /// Too many requests are proxied, or the upstream server closed without a response. Answers 503
-    /// and closes: the connection cannot be used after the request.
-    fn reject_proxy<H: RequestHandler>(
+    /// Too many requests are in progress, or the upstream server closed without a response. Answers
+    /// 503 and closes: the connection cannot be used after the request.
+    fn refuse_overloaded<H: RequestHandler>(
         &mut self,
-        rejection: &Rejection,
+        form: ResponseForm,
         message: &str,
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
-        if rejection.form != ResponseForm::Preflight {
-            cx.handler.proxy_rejected(rejection.charged_token.as_deref());
+        if form != ResponseForm::Preflight {
+            cx.handler.overloaded();
         }
-        let id = rejection.id.as_deref().unwrap_or("null");
-        write_overloaded(cx.out, rejection.form, id, message);
+        write_overloaded(cx.out, form, message);
         self.socket.send(cx.out).map_err(|_| Disconnected)?;
         self.closes = true;
         Ok(Progress::Ready)
@@ -615,15 +600,13 @@ impl Client {
             }
             ProxyProgress::UpstreamClosed => {
                 self.reading.set(Part::None, cx.now_ns);
-                let rejection = self.proxied.take().map(ProxiedRequest::into_rejection);
+                let form = self.proxied.take().map(|proxied| proxied.form());
                 if is_slow {
                     cx.handler.connection_closed(ClientCloseReason::ReadTimeout);
                     return Err(Disconnected);
                 }
-                let Some(rejection) = rejection else { return Err(Disconnected) };
-                // Whether the upstream server examined it is unknown, so its charge stays.
-                let rejection = Rejection { charged_token: None, ..rejection };
-                return self.reject_proxy(&rejection, UNANSWERED, cx);
+                let Some(form) = form else { return Err(Disconnected) };
+                return self.refuse_overloaded(form, UNANSWERED, cx);
             }
         }
         self.seen_ns = cx.now_ns;

@@ -1,14 +1,12 @@
 //! Hot path: decides what happens with a request as far as it has arrived: answer it here, wait for
-//! the rest, or proxy it.
+//! the rest, or proxy it. A submission is never proxied.
 
 use std::net::IpAddr;
 
 use crate::http::deadline::Part;
 use crate::http::handler::{
-    Endpoint, ForwardedMeta, Handled, Health, KEYLESS_BODY_BYTES_MAX, Request, RequestHandler,
-    UnreadReason,
+    Drain, Endpoint, KEYLESS_BODY_BYTES_MAX, Request, RequestHandler, UnreadReason,
 };
-use crate::http::json_rpc::read_health;
 use crate::http::rejection_table::Reason;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
 use crate::http::response::insert_query_warning;
@@ -38,21 +36,9 @@ pub(crate) enum Dispatched {
         closes: bool,
     },
     Proxy {
-        meta: ForwardedMeta,
-        /// Whether its body arrives while it is proxied, and its key is unknown.
+        /// Whether its body arrives while it is proxied.
         is_upload: bool,
     },
-}
-
-/// How far this edge has gone towards its stop.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Drain {
-    /// It serves.
-    None,
-    /// It accepts work, and no longer counts as healthy.
-    Announced,
-    /// It refuses every submission, and proxies every other request.
-    Refusing,
 }
 
 /// Decides on the request that `bytes` start with.
@@ -82,33 +68,22 @@ pub(crate) fn dispatch<H: RequestHandler>(
             BeforeBody::Decided(dispatched) => dispatched,
         };
     };
-    if drain == Drain::Refusing {
-        return match head.submission() {
-            Some(submission) if !may_be_keyless(submission.endpoint, head.body_size) => {
-                refuse_draining(handler, head, submission.endpoint, out)
-            }
-            _ => proxy(handler, false),
-        };
+    let (endpoint, token) = match &head.ask {
+        Ask::Submission(Submission { endpoint, token }) => (*endpoint, token.as_ref()),
+        Ask::Ping => {
+            out.clear();
+            handler.ping(head.is_head_only, out);
+            return Dispatched::Answered;
+        }
+        Ask::Other => return proxy(handler, false),
+    };
+    if drain == Drain::Refusing && !may_be_keyless(endpoint, head.body_size) {
+        return refuse_draining(handler, head, endpoint, out);
     }
     out.clear();
-    if let Some(health) = health_of(head, body) {
-        if !may_answer(&health, drain) {
-            return proxy(handler, false);
-        }
-        handler.health(&health, out);
-        return Dispatched::Answered;
-    }
-    let Some(&Submission { endpoint, token }) = head.submission() else {
-        return proxy(handler, false);
-    };
-    let is_drain_announced = drain != Drain::None;
-    match handler.handle(&Request { endpoint, token, from, body, is_drain_announced }, out) {
-        Handled::Answered => {
-            warn_of_query_key(head, out);
-            Dispatched::Answered
-        }
-        Handled::Proxy(meta) => Dispatched::Proxy { meta, is_upload: false },
-    }
+    handler.handle(&Request { endpoint, token, from, body, drain }, out);
+    warn_of_query_key(head, out);
+    Dispatched::Answered
 }
 
 /// What happens with a submission whose body has not arrived.
@@ -122,31 +97,28 @@ enum BeforeBody {
 fn before_body<H: RequestHandler>(
     handler: &mut H,
     head: &CompleteHead<'_>,
-    &Submission { endpoint, token }: &Submission<'_>,
+    Submission { endpoint, token }: &Submission<'_>,
     may_withhold: bool,
     from: IpAddr,
     drain: Drain,
     out: &mut Vec<u8>,
 ) -> BeforeBody {
+    let (endpoint, token) = (*endpoint, token.as_ref());
     if may_be_keyless(endpoint, head.body_size) {
         return BeforeBody::Read;
     }
     if drain == Drain::Refusing {
         return BeforeBody::Decided(refuse_draining(handler, head, endpoint, out));
     }
-    let is_known = handler.has_key(token);
     let needed = bytes_max(endpoint);
-    let reason = match is_known {
+    let reason = match handler.has_key(token) {
         true if head.body_size <= needed => return BeforeBody::Read,
         true => UnreadReason::TooLarge(head.body_size, needed),
         false => UnreadReason::KeyUnknown,
     };
-    let is_drain_announced = drain != Drain::None;
-    let request = Request { endpoint, token, from, body: &[], is_drain_announced };
+    let request = Request { endpoint, token, from, body: &[], drain };
     out.clear();
-    let Some(refused) = handler.refuse_unread(&request, reason, out) else {
-        return BeforeBody::Decided(proxy(handler, !is_known));
-    };
+    let refused = handler.refuse_unread(&request, reason, out);
     warn_of_query_key(head, out);
     let is_too_large = refused == Reason::TooLarge || head.body_size > UNREAD_BODY_BYTES_MAX;
     let closes = is_too_large || may_withhold;
@@ -183,26 +155,9 @@ fn bytes_max(endpoint: Endpoint) -> usize {
     }
 }
 
-/// The upstream server answers `getHealth` of an edge that drains.
-fn may_answer(health: &Health<'_>, drain: Drain) -> bool {
-    drain == Drain::None || matches!(health, Health::Ping { .. })
-}
-
 fn proxy<H: RequestHandler>(handler: &mut H, is_upload: bool) -> Dispatched {
     handler.proxied();
-    Dispatched::Proxy { meta: ForwardedMeta::default(), is_upload }
-}
-
-/// The health check that a complete request is, if it needs no key.
-fn health_of<'a>(head: &CompleteHead<'_>, body: &'a [u8]) -> Option<Health<'a>> {
-    match head.ask {
-        Ask::Ping => return Some(Health::Ping { is_head_only: head.is_head_only }),
-        Ask::Submission(Submission { endpoint: Endpoint::JsonRpc, token: [] })
-            if body.len() <= KEYLESS_BODY_BYTES_MAX => {}
-        Ask::Submission(_) | Ask::Other => return None,
-    }
-    let (start, end) = read_health(body)?;
-    Some(Health::Rpc { id: body.get(start..end)? })
+    Dispatched::Proxy { is_upload }
 }
 
 #[cfg(test)]

@@ -2,19 +2,14 @@ use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::http::mailbox::Command;
-use crate::http::test_server::{TestClient, TestServer, TestUpstream, get, post};
+use crate::http::test_server::{TestClient, TestServer, TestUpstream, get, post, put};
 
 #[test]
 fn small_request_is_proxied_only_when_complete() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut clients = Vec::new();
-    for text in [
-        post("known", "proxy"),
-        post("other", "proxy"),
-        post("known", "proxy").replace("POST", "PUT"),
-        post("known", "proxy").replace("/api/v1/sendRawTransaction", "/"),
-    ] {
+    for text in [put("known", "proxy"), put("", "proxy").replace("/api/v1/", "/pages/")] {
         let before = upstream.connections.load(Ordering::SeqCst);
         let mut client = TestClient::to(address);
         let (start, end) = text.split_at(text.len() - 2);
@@ -81,16 +76,6 @@ fn client_that_withholds_the_body_of_a_submission_is_asked_for_it_once() {
 fn client_that_withholds_a_body_is_answered_without_it_where_that_is_refused() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
-    // One that the main thread answers once it is complete is not asked for again.
-    let mut client = TestClient::to(address);
-    let text = expecting(&to_rpc(&post("known", "proxy")));
-    let (head, body) = text.split_at(text.find("\r\n\r\n").unwrap() + 4);
-    client.send_text(head);
-    assert_eq!(client.read_exact(25), b"HTTP/1.1 100 Continue\r\n\r\n");
-    client.send_text(body);
-    assert!(client.receive().ends_with(" +5"));
-    assert!(!upstream.next().head.contains("Expect"));
-    assert_eq!(server.handled(), 1);
     for (text, answer) in [
         (post("other", "hello"), "KeyUnknown"),
         (post("known", &"x".repeat(16_385)), "TooLarge(16385, 16384)"),
@@ -136,11 +121,6 @@ fn submission_that_is_refused_unread_keeps_its_connection_up_to_a_size() {
         assert!(all.contains("\r\nConnection: close\r\n") && all.ends_with(&answer), "{all}");
     }
     assert_eq!(server.proxied(), 0);
-    // A key that only the main thread can judge.
-    let mut client = TestClient::to(address);
-    client.send_text(&to_rpc(&post("main", &"x".repeat(20_000))));
-    assert!(client.receive().ends_with(" +20000"));
-    assert_eq!(server.proxied(), 1);
 }
 
 #[test]
@@ -196,47 +176,37 @@ fn expect_100_continue_of_other_requests_is_answered_by_the_upstream_server() {
 }
 
 #[test]
-fn health_checks_are_answered_locally_until_draining() {
+fn ping_is_answered_locally_until_the_end() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
-    let call = r#"{"jsonrpc":"2.0","id":7,"method":"getHealth"}"#;
-    let open = |body: &str| post("", body).replace("/api/v1/sendRawTransaction", "/");
-    let rpc = |token: &str, body: &str| post(token, body).replace("RawT", "T");
-    for text in [get("/ping"), get("/ping").replace("GET", "HEAD")] {
-        client.send_text(&text);
-        let is_head_only = text.starts_with("HEAD");
-        assert_eq!(client.receive(), format!("{:?}", Health::Ping { is_head_only }));
-    }
-    for text in [open(call), rpc("", call), rpc("", &format!("{call:256}"))] {
-        client.send_text(&text);
-        assert_eq!(client.receive(), format!("{:?}", Health::Rpc { id: b"7" }));
+    for command in [None, Some(Command::AnnounceDrain), Some(Command::Drain)] {
+        if let Some(command) = command {
+            server.handle.send(command);
+        }
+        for (method, answer) in [("GET", "ping"), ("HEAD", "head")] {
+            client.send_text(&get("/ping").replace("GET", method));
+            assert_eq!(client.receive(), answer);
+        }
     }
     assert_eq!((server.handled(), server.proxied()), (0, 0));
-    // Calls of other methods, with a key or with a longer body go to the handler, which accepts
-    // everything in this fixture.
-    client.send_text(&open("{}"));
-    assert_eq!(client.receive(), "{}");
-    for text in [rpc("some", call), rpc("", &format!("{call:257}"))] {
-        client.send_text(&text);
-        assert!(client.receive().starts_with(call));
+}
+
+#[test]
+fn handler_learns_how_far_the_edge_has_gone_towards_its_stop() {
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let small = to_rpc(&post("known", &"x".repeat(256)));
+    let mut client = TestClient::to(address);
+    for (command, leaving) in
+        [(None, 0), (Some(Command::AnnounceDrain), 1), (Some(Command::Drain), 2)]
+    {
+        if let Some(command) = command {
+            server.handle.send(command);
+        }
+        client.send_text(&small);
+        assert_eq!(client.receive().len(), 256);
+        assert_eq!(server.log.lock().unwrap().leaving, leaving);
     }
     assert_eq!((server.handled(), server.proxied()), (3, 0));
-    server.handle.send(Command::AnnounceDrain);
-    client.send_text(&get("/ping"));
-    assert_eq!(client.receive(), format!("{:?}", Health::Ping { is_head_only: false }));
-    for text in [open(call), rpc("", call)] {
-        client.send_text(&text);
-        assert!(client.receive().contains("HTTP/1.1 +"));
-    }
-    client.send_text(&rpc("some", call));
-    assert!(client.receive().starts_with(call));
-    assert_eq!((server.handled(), server.proxied()), (1, 2));
-    assert_eq!(server.log.lock().unwrap().leaving, 1);
-    server.handle.send(Command::Drain);
-    for text in [get("/ping"), open(call), rpc("", call)] {
-        client.send_text(&text);
-        assert!(client.receive().contains("HTTP/1.1 +"));
-    }
-    assert_eq!(server.proxied(), 3);
 }

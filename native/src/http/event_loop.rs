@@ -15,10 +15,10 @@ use mio::{Events, Poll, Token};
 use rustls::ServerConfig;
 
 use crate::http::connection::{Client, ConnectionContext, Overdue, Progress};
-use crate::http::dispatch::{Drain, REQUEST_BYTES_MAX};
-use crate::http::handler::{ClientCloseReason, HandshakeResult, RequestHandler};
+use crate::http::dispatch::REQUEST_BYTES_MAX;
+use crate::http::handler::{ClientCloseReason, Drain, HandshakeResult, RequestHandler};
 use crate::http::idle_list::IdleList;
-use crate::http::large_request::{LARGE_REQUESTS_MAX, LARGE_REQUESTS_PER_ADDRESS};
+use crate::http::large_request::LARGE_REQUESTS_MAX;
 use crate::http::listener::{LISTENER, Listener};
 use crate::http::mailbox::{AcceptedSocket, Command, Mailbox, Message, WAKER};
 use crate::http::permits::Permits;
@@ -58,8 +58,6 @@ pub struct Options {
     /// Name of the header that reports to the upstream server what is known of a request. Random,
     /// so that clients cannot send it.
     pub forwarded_header_name: String,
-    /// Number of this ingress thread.
-    pub ingress_thread: u32,
     /// Most open connections. A further one takes the place of the one that is idle for longest, or
     /// is closed at accept.
     pub connections_max: usize,
@@ -146,7 +144,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 (options.upstream_connections_max / UPLOADS_DIVISOR).max(1),
                 (options.upstream_connections_per_address / UPLOADS_DIVISOR).max(1),
             ),
-            large_permits: Permits::new(LARGE_REQUESTS_MAX, LARGE_REQUESTS_PER_ADDRESS),
+            large_permits: Permits::new(LARGE_REQUESTS_MAX, large_requests_per_address(&options)),
             options,
             listener: None,
             tls: None,
@@ -456,7 +454,6 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 registry: self.mailbox.poll.registry(),
                 upstream: self.options.upstream,
                 forwarded_header_name: &self.options.forwarded_header_name,
-                ingress_thread: self.options.ingress_thread,
                 scratch: &mut self.scratch,
                 out: &mut self.out,
                 upstream_token: upstream_token(index),
@@ -531,6 +528,13 @@ fn upstream_token(index: usize) -> Token {
 #[cfg(test)]
 #[path = "event_loop_tests.rs"]
 mod tests;
+
+/// Of the large submissions that a thread holds, one address may have the part that it may have of
+/// the upstream connections: all of them where all clients are behind one proxy.
+fn large_requests_per_address(options: &Options) -> usize {
+    let (each, all) = (options.upstream_connections_per_address, options.upstream_connections_max);
+    (LARGE_REQUESTS_MAX * each).div_ceil(all.max(1)).clamp(1, LARGE_REQUESTS_MAX)
+}
 
 #[cfg(test)]
 #[path = "event_loop_tls_tests.rs"]

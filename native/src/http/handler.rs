@@ -1,8 +1,8 @@
 //! The interface between the event loop and the submission path.
 //!
 //! The event loop knows sockets and HTTP; a request handler knows keys, transactions and leaders.
-//! The loop passes it every complete submission; what the handler does not answer immediately is
-//! proxied to the main thread's server.
+//! The loop passes it every submission, which the handler answers, and proxies every other request to
+//! the main thread's server.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::http::rejection_table::Reason;
 use crate::quic_server::handler::StreamHandler;
 use crate::sync::clock::monotonic_ns;
 
-/// Largest body that may ask for health without a key: `KEYLESS_BODY_BYTES_MAX` of
+/// Largest body whose calls may need no key: `KEYLESS_BODY_BYTES_MAX` of
 /// `src/http/limits.ts`.
 pub const KEYLESS_BODY_BYTES_MAX: usize = 256;
 
@@ -36,8 +36,19 @@ pub struct Request<'a> {
     pub from: IpAddr,
     /// The complete body.
     pub body: &'a [u8],
-    /// Whether this edge drains, so that the upstream server answers `getHealth`.
-    pub is_drain_announced: bool,
+    /// How far this edge has gone towards its stop.
+    pub drain: Drain,
+}
+
+/// How far an edge has gone towards its stop.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Drain {
+    /// It serves.
+    None,
+    /// It accepts work, and no longer counts as healthy.
+    Announced,
+    /// It refuses every submission.
+    Refusing,
 }
 
 /// Why the event loop refuses a submission before its body.
@@ -47,21 +58,6 @@ pub enum UnreadReason {
     KeyUnknown,
     /// The number of bytes of its body, and the largest number that the endpoint accepts.
     TooLarge(usize, usize),
-}
-
-/// A health check of this edge, which needs no key.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Health<'a> {
-    /// `/ping`.
-    Ping {
-        /// Whether the response has no body.
-        is_head_only: bool,
-    },
-    /// `getHealth`.
-    Rpc {
-        /// The call's id as JSON text.
-        id: &'a [u8],
-    },
 }
 
 /// Why the event loop closed a connection that the client would have kept.
@@ -96,49 +92,30 @@ pub enum HandshakeResult {
     Aborted,
 }
 
-/// What the handler did with a submission.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Handled {
-    /// The complete response was appended to `out`.
-    Answered,
-    /// The main thread must respond; nothing was appended.
-    Proxy(ForwardedMeta),
-}
-
-/// Metadata that is forwarded with a proxied request.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct ForwardedMeta {
-    /// Whether the rate limit was charged here.
-    pub is_limit_charged: bool,
-    /// CLOCK_MONOTONIC when it was complete, 0 where unknown.
-    pub received_ns: u64,
-}
-
 /// Handles submissions, those of QUIC clients too. Every method is called on the event loop's
 /// thread.
 pub trait RequestHandler: StreamHandler {
     /// Whether this key is valid.
     fn has_key(&self, token: &[u8]) -> bool;
 
-    /// Answers a submission, or leaves it to the main thread.
-    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled;
+    /// Appends the response to a complete submission.
+    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>);
 
-    /// Appends the refusal of a submission whose body is not read; returns its reason. Appends
-    /// nothing and returns None where only the main thread can judge the key.
+    /// Appends the refusal of a submission whose body is not read; returns its reason.
     fn refuse_unread(
         &mut self,
         request: &Request<'_>,
         reason: UnreadReason,
         out: &mut Vec<u8>,
-    ) -> Option<Reason>;
+    ) -> Reason;
 
     /// Appends the refusal of a submission because this edge drains.
     fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>);
 
-    /// Appends the response to a health check.
-    fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>);
+    /// Appends the response to `/ping`, without its body if `is_head_only`.
+    fn ping(&mut self, is_head_only: bool, out: &mut Vec<u8>);
 
-    /// A request is proxied without a call of `handle`.
+    /// A request is proxied.
     fn proxied(&mut self);
 
     /// The number of open connections changed.
@@ -156,10 +133,9 @@ pub trait RequestHandler: StreamHandler {
     /// The event loop closed a connection.
     fn connection_closed(&mut self, reason: ClientCloseReason);
 
-    /// A request was answered 503 and its connection closed, because too many are proxied or the
+    /// A request was answered 503 and its connection closed: too many are in progress, or the
     /// upstream server closed without a response.
-    /// `charged_token`: the key whose limits were charged for it, although nothing was done.
-    fn proxy_rejected(&mut self, charged_token: Option<&[u8]>);
+    fn overloaded(&mut self);
 
     /// The loop is stopping, and nothing is pending. Called repeatedly.
     fn idle(&mut self);

@@ -33,31 +33,12 @@ pub struct Call {
 #[must_use]
 pub fn read_call(body: &[u8], out: &mut [u8]) -> Option<Call> {
     let mut params = None;
-    let id = Text { bytes: body, at: 0 }.call(b"sendTransaction", |text| {
+    let id = Text { bytes: body, at: 0 }.call(|text| {
         let given = text.params(out)?;
         Some(params.replace(given).is_none())
     })?;
     let (size, max_retries) = params?;
     Some(Call { size, id, max_retries })
-}
-
-/// Reads a call of `getHealth`; returns start and end of the id's JSON text in the body. None:
-/// another form.
-#[must_use]
-pub fn read_health(body: &[u8]) -> Option<(usize, usize)> {
-    let mut has_params = false;
-    Text { bytes: body, at: 0 }.call(b"getHealth", |text| {
-        text.expect(b'[')?;
-        text.expect(b']')?;
-        Some(!std::mem::replace(&mut has_params, true))
-    })
-}
-
-/// The id's JSON text of a single call of any method; None for any other body. Decodes nothing.
-#[must_use]
-pub fn id_text(body: &[u8]) -> Option<&str> {
-    let (start, end) = Text { bytes: body, at: 0 }.any_call_id()?;
-    std::str::from_utf8(body.get(start..end)?).ok()
 }
 
 struct Text<'a> {
@@ -76,13 +57,9 @@ struct Config {
 }
 
 impl<'a> Text<'a> {
-    /// Reads a complete call of this method; returns start and end of its id. `params` reads those
-    /// and returns whether they are the first.
-    fn call(
-        mut self,
-        wanted: &[u8],
-        mut params: impl FnMut(&mut Self) -> Option<bool>,
-    ) -> Option<(usize, usize)> {
+    /// Reads a complete call of `sendTransaction`; returns start and end of its id. `params` reads
+    /// those and returns whether they are the first.
+    fn call(mut self, mut params: impl FnMut(&mut Self) -> Option<bool>) -> Option<(usize, usize)> {
         let (mut version, mut method) = (false, false);
         let mut id = None;
         self.expect(b'{')?;
@@ -92,7 +69,8 @@ impl<'a> Text<'a> {
                     self.simple_string()? == b"2.0" && !std::mem::replace(&mut version, true)
                 }
                 b"method" => {
-                    self.simple_string()? == wanted && !std::mem::replace(&mut method, true)
+                    self.simple_string()? == b"sendTransaction"
+                        && !std::mem::replace(&mut method, true)
                 }
                 b"id" => id.replace(self.id()?).is_none(),
                 b"params" => params(&mut self)?,
@@ -110,63 +88,6 @@ impl<'a> Text<'a> {
         self.skip_blanks();
         let is_whole = self.at == self.bytes.len() && version && method;
         id.filter(|_| is_whole)
-    }
-
-    /// Start and end of the id of a complete object with one id.
-    fn any_call_id(mut self) -> Option<(usize, usize)> {
-        let mut id = None;
-        self.expect(b'{')?;
-        loop {
-            if self.key()? == b"id" {
-                if id.replace(self.id()?).is_some() {
-                    return None;
-                }
-            } else {
-                self.skip_value()?;
-            }
-            match self.next_mark()? {
-                b',' => {}
-                b'}' => break,
-                _ => return None,
-            }
-        }
-        self.skip_blanks();
-        id.filter(|_| self.at == self.bytes.len())
-    }
-
-    /// Skips a value up to the comma or bracket behind it.
-    fn skip_value(&mut self) -> Option<()> {
-        let mut depth = 0usize;
-        loop {
-            match self.peek()? {
-                b'"' => self.skip_string()?,
-                b',' | b'}' | b']' if depth == 0 => return Some(()),
-                b'{' | b'[' => {
-                    depth += 1;
-                    self.at += 1;
-                }
-                b'}' | b']' => {
-                    depth -= 1;
-                    self.at += 1;
-                }
-                _ => self.at += 1,
-            }
-        }
-    }
-
-    /// Skips a string with any escapes.
-    fn skip_string(&mut self) -> Option<()> {
-        self.at += 1;
-        loop {
-            match self.peek()? {
-                b'"' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
-            }
-        }
     }
 
     fn peek(&self) -> Option<u8> {

@@ -1,7 +1,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Call, read_call, read_health};
+use super::{Call, read_call};
 
 fn read(body: &str) -> Option<(Vec<u8>, String, Option<u64>)> {
     let mut out = [0; 4096];
@@ -122,38 +122,4 @@ fn truncated_call_or_small_buffer_is_not_read() {
         assert_eq!(read(&body[..size]), None);
     }
     assert!(read_call(body.as_bytes(), &mut [0; 4095]).is_none());
-}
-
-#[test]
-fn get_health_call_returns_its_id() {
-    for (body, id) in [
-        (r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#, "1"),
-        (r#"{"jsonrpc":"2.0","id":"a b","method":"getHealth","params":[]}"#, r#""a b""#),
-        (" {\"params\" : [ ] ,\"method\":\"getHealth\",\"id\":null,\"jsonrpc\":\"2.0\"}\n", "null"),
-    ] {
-        let (start, end) = read_health(body.as_bytes()).unwrap();
-        assert_eq!(&body[start..end], id);
-    }
-}
-
-#[test]
-fn other_calls_are_not_read_as_get_health() {
-    for body in [
-        "",
-        "{}",
-        r#"[{"jsonrpc":"2.0","id":1,"method":"getHealth"}]"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"gethealth"}"#,
-        r#"{"jsonrpc":"2.0","method":"getHealth"}"#,
-        r#"{"id":1,"method":"getHealth"}"#,
-        r#"{"jsonrpc":"2.0","id":1}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"getHealth","params":[1]}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"getHealth","params":{}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"getHealth","params":[],"params":[]}"#,
-        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"getHealth"}"#,
-        r#"{"jsonrpc":"2.0","id":1.5,"method":"getHealth"}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"} x"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"getHealth""#,
-    ] {
-        assert_eq!(read_health(body.as_bytes()), None, "{body}");
-    }
 }

@@ -3,10 +3,9 @@
 use crate::http::permits::Permit;
 use crate::http::socket::{BufferedSocket, ReadResult};
 
-/// Requests of this kind, and unread responses to them, that a thread holds at a time: 34 MB each.
+/// Requests of this kind, and unread responses to them, that a thread holds at a time: 34 MB.
+/// Further ones are refused.
 pub(crate) const LARGE_REQUESTS_MAX: usize = 256;
-/// Those of one address. Further ones are proxied.
-pub(crate) const LARGE_REQUESTS_PER_ADDRESS: usize = 64;
 
 /// The request.
 #[derive(Debug)]

@@ -11,23 +11,19 @@ use std::net::IpAddr;
 use mio::event::Event;
 
 use crate::http::deadline::{Part, is_past};
-use crate::http::handler::ForwardedMeta;
 use crate::http::header_marks::mark_values;
 use crate::http::header_room::without_unread_headers;
-use crate::http::json_rpc::id_text;
 use crate::http::permits::Permit;
 use crate::http::request_head::CompleteHead;
 use crate::http::response::ResponseForm;
 use crate::http::response_framing::ResponseFraming;
 use crate::http::socket::{BufferedSocket, ReadResult};
 
-/// What is reported of a request.
+/// The header with the client's address.
 pub(super) struct ForwardedHeader<'a> {
     /// The header's name.
     pub(super) name: &'a str,
     pub(super) from: IpAddr,
-    pub(super) ingress_thread: u32,
-    pub(super) meta: ForwardedMeta,
 }
 
 /// Framing of a request before any of it is sent.
@@ -40,51 +36,23 @@ pub(super) struct ProxyRequestFraming {
     is_head_only: bool,
     /// Whether the connection ends with it.
     closes: bool,
-    /// What is needed to reject it.
-    pub(super) rejection: Rejection,
-    /// Of a large submission, whose bytes may wait for the upstream server.
-    pub(super) large_permit: Option<Permit>,
-}
-
-/// What is needed to reject a request that cannot be proxied.
-#[derive(Debug)]
-pub(super) struct Rejection {
+    /// The form of its response where it cannot be proxied.
     pub(super) form: ResponseForm,
-    /// The JSON text of the call's id; None for null.
-    pub(super) id: Option<Box<str>>,
-    /// The key whose limits were charged.
-    pub(super) charged_token: Option<Box<[u8]>>,
-}
-
-impl Rejection {
-    fn of(head: &CompleteHead<'_>, bytes: &[u8], meta: ForwardedMeta) -> Self {
-        let id = if head.form == ResponseForm::JsonRpc {
-            bytes.get(head.size..head.size + head.body_size).and_then(id_text).map(Into::into)
-        } else {
-            None
-        };
-        let submission = head.submission().filter(|_| meta.is_limit_charged);
-        let charged_token = submission.map(|submission| submission.token.into());
-        Self { form: head.form, id, charged_token }
-    }
 }
 
 impl ForwardedHeader<'_> {
     /// Writes what has arrived of a request to `out`; returns the number of bytes consumed.
-    /// `is_asked`: this thread sent `100 Continue` to its client.
     pub(super) fn write(
         self,
         head: &CompleteHead<'_>,
         bytes: &[u8],
-        is_asked: bool,
         out: &mut Vec<u8>,
     ) -> (usize, ProxyRequestFraming) {
         let total = head.size + head.body_size;
         let come = total.min(bytes.len());
-        let rejection = Rejection::of(head, bytes, self.meta);
         let bytes = bytes.get(..come).unwrap_or_default();
-        // The upstream server would ask once more.
-        let is_met = head.expects && (is_asked || come == total);
+        // The upstream server would ask for what has come.
+        let is_met = head.expects && come == total;
         if head.is_crowded || is_met {
             let (lines, body) = bytes.split_at_checked(head.size).unwrap_or((bytes, &[]));
             let lines = without_unread_headers(lines, is_met);
@@ -98,20 +66,18 @@ impl ForwardedHeader<'_> {
             has_started: come > head.size,
             is_head_only: head.is_head_only,
             closes: head.closes,
-            rejection,
-            large_permit: None,
+            form: head.form,
         };
         (come, framing)
     }
 
     fn insert(self, line_end: usize, bytes: &[u8], out: &mut Vec<u8>) {
         let (line, rest) = bytes.split_at_checked(line_end).unwrap_or((bytes, &[]));
-        let Self { name, from, ingress_thread, meta } = self;
-        let charged = u8::from(meta.is_limit_charged);
+        let Self { name, from } = self;
         out.clear();
         out.extend_from_slice(line);
         // Writing to memory cannot fail.
-        let _ = write!(out, "{name}: {from} {ingress_thread} {charged} {}\r\n", meta.received_ns);
+        let _ = write!(out, "{name}: {from}\r\n");
         out.extend_from_slice(rest);
     }
 }
@@ -147,12 +113,11 @@ pub(super) struct ProxiedRequest {
     upstream: Box<UpstreamConnection>,
     /// Its upload permit, until it has arrived completely.
     upload_permit: Option<Permit>,
-    _large_permit: Option<Permit>,
     left: u64,
     has_started: bool,
     response: ResponseFraming,
     closes: bool,
-    rejection: Rejection,
+    form: ResponseForm,
     started_ns: u64,
 }
 
@@ -169,12 +134,11 @@ impl ProxiedRequest {
         let mut proxied = Self {
             upstream,
             upload_permit,
-            _large_permit: framing.large_permit,
             left,
             has_started,
             response: ResponseFraming::new(is_head_only),
             closes,
-            rejection: framing.rejection,
+            form: framing.form,
             started_ns: now_ns,
         };
         proxied.send(bytes);
@@ -216,9 +180,9 @@ impl ProxiedRequest {
         self.awaits_client() && is_past(now_ns, self.started_ns, timeout_ns)
     }
 
-    /// What is needed to reject it: nothing of it was answered.
-    pub(super) fn into_rejection(self) -> Rejection {
-        self.rejection
+    /// The form of its response, of which nothing was sent.
+    pub(super) fn form(&self) -> ResponseForm {
+        self.form
     }
 
     /// The connection, for the next request.

@@ -8,6 +8,7 @@
 //!
 //! httparse parses usual heads; `upstream_head` decides on every other one.
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 use httparse::{EMPTY_HEADER, Header, Request, Status};
@@ -78,7 +79,7 @@ pub(crate) struct CompleteHead<'a> {
 }
 
 /// What a request asks for, as far as it may be answered here.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Ask<'a> {
     Submission(Submission<'a>),
     /// `GET` or `HEAD` of `/ping`.
@@ -99,12 +100,12 @@ impl<'a> CompleteHead<'a> {
 }
 
 /// Head of a submission.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Submission<'a> {
     /// By its path, and whether its body is text.
     pub(crate) endpoint: Endpoint,
-    /// The API key of the first place that has one, empty for none.
-    pub(crate) token: &'a [u8],
+    /// The API key of the first place that has one, empty for none; owned if it was encoded.
+    pub(crate) token: Cow<'a, [u8]>,
 }
 
 /// Parses the head that `bytes` start with. `forwarded_header_name` is a header that clients may
@@ -234,29 +235,24 @@ fn ask_of<'a>(line: RequestLine<'a>, fields: &Fields<'a>) -> (Ask<'a>, bool) {
     let submission = |token| Ask::Submission(Submission { endpoint, token });
     let token = fields.token();
     if !token.is_empty() {
-        return (submission(token), false);
+        return (submission(Cow::Borrowed(token)), false);
     }
-    match query_key(query) {
-        Some(token) => (submission(token), !token.is_empty()),
-        // The upstream server decodes it.
-        None => (Ask::Other, false),
-    }
+    let token = query_key(query);
+    let has_query_key = !token.is_empty();
+    (submission(token), has_query_key)
 }
 
-/// The first key in a query, empty for none; None where an encoded name or key may be one. As
-/// `URLSearchParams`, which leaves out a question mark at the start.
-fn query_key(query: &str) -> Option<&[u8]> {
+/// The first key in a query, empty for none. As `URLSearchParams`, which leaves out a question mark
+/// at the start.
+fn query_key(query: &str) -> Cow<'_, [u8]> {
     let query = query.strip_prefix('?').unwrap_or(query);
-    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
-        let is_encoded = |text: &str| text.contains(['%', '+']);
-        if is_encoded(name) || (name == "api-key" && is_encoded(value)) {
-            return None;
-        }
-        if name == "api-key" && !value.is_empty() {
-            return Some(value.as_bytes());
-        }
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let found = pairs.find(|(name, value)| name == "api-key" && !value.is_empty());
+    match found {
+        None => Cow::Borrowed(&[]),
+        Some((_, Cow::Borrowed(value))) => Cow::Borrowed(value.as_bytes()),
+        Some((_, Cow::Owned(value))) => Cow::Owned(value.into_bytes()),
     }
-    Some(&[])
 }
 
 /// The relevant headers.

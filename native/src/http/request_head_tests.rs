@@ -27,7 +27,8 @@ fn submission_is_recognized_by_path_and_has_its_key() {
     assert_eq!(head.size, text.len());
     assert_eq!(head.body_size, 12);
     assert_eq!(head.line_end, text.find('\n').unwrap() + 1);
-    assert_eq!(head.ask, Ask::Submission(Submission { endpoint: Endpoint::Raw, token: b"key" }));
+    let token = Cow::Borrowed(&b"key"[..]);
+    assert_eq!(head.ask, Ask::Submission(Submission { endpoint: Endpoint::Raw, token }));
     let text = text.replace(RAW_PATH, RPC_PATH);
     assert_eq!(framed(text.as_bytes()).submission().unwrap().endpoint, Endpoint::JsonRpc);
 }
@@ -43,7 +44,11 @@ fn submission_needs_no_key_and_may_have_any_connection_options() {
     ] {
         let text = submission(&format!("content-length: 0\r\n{lines}"));
         let head = framed(text.as_bytes());
-        assert_eq!((head.submission().unwrap().token, head.closes), (&b""[..], closes), "{lines}");
+        assert_eq!(
+            (&*head.submission().unwrap().token, head.closes),
+            (&b""[..], closes),
+            "{lines}"
+        );
     }
 }
 
@@ -67,10 +72,6 @@ fn unusual_request_is_framed_but_not_a_submission() {
         usual.replace("POST", "post"),
         usual.replace(RAW_PATH, &format!("{RAW_PATH}/")),
         usual.replace(RAW_PATH, "/fast/"),
-        usual.replace(RAW_PATH, "/?api-key=a%41"),
-        usual.replace(RAW_PATH, "/?a=b&api-key=a+b&api-key=c"),
-        usual.replace(RAW_PATH, "/?api%2dkey=a"),
-        usual.replace(RAW_PATH, "/?api-key=&api+key=a"),
         usual.replace(RAW_PATH, &format!("http://a{RAW_PATH}")),
         usual.replace("host: a\r\n", ""),
         usual.replace("host: a\r\n", "host: \r\n"),
@@ -99,7 +100,7 @@ fn key_is_that_of_the_first_place_that_has_one() {
         let text = submission(&format!("content-length: 3\r\n{}\r\n", lines.join("\r\n")));
         let text = text.replace("\r\n\r\n\r\n", "\r\n\r\n").replace(RAW_PATH, query);
         let head = framed(text.as_bytes());
-        let token = head.submission().unwrap().token;
+        let token = &head.submission().unwrap().token;
         (String::from_utf8(token.to_vec()).unwrap(), head.has_query_key)
     };
     let query = "/?a=b&api-key=&api-key=fourth&api-key=z";
@@ -113,6 +114,17 @@ fn key_is_that_of_the_first_place_that_has_one() {
         assert_eq!(key_of(&lines, query), (key.into(), index == 3));
     }
     assert_eq!(key_of(&["api-x-token:", "api-x-token: a", "api-x-token: b"], "/").0, "a");
+    // As `URLSearchParams` decodes a query.
+    for (query, key) in [
+        ("/?api-key=a%41%2b%3D", "aA+="),
+        ("/?a=b&api-key=a+b&api-key=c", "a b"),
+        ("/?api%2dkey=a", "a"),
+        ("/?api-key=&api+key=a&api-ke%79=k", "k"),
+        ("/?api-key=%zz%4", "%zz%4"),
+        ("/?api-key=%C3%9F%ff", "\u{df}\u{fffd}"),
+    ] {
+        assert_eq!(key_of(&[], query), (key.into(), true), "{query}");
+    }
     // What is encoded elsewhere does not matter.
     for query in ["/?a=b+c&api-key=k", "/?a=%41&api-key=k", "/?api-key=k&%41=b"] {
         assert_eq!(key_of(&[], query), ("k".into(), true), "{query}");
@@ -168,7 +180,7 @@ fn conflicting_framing_headers_are_ambiguous() {
         "transfer-encoding: chunked\r\n",
         "Transfer-Encoding: \r\n",
         "content-length: 3\r\ntransfer-encoding: identity\r\n",
-        "X-Secret-Name: 1.2.3.4 0 1 0\r\n",
+        "X-Secret-Name: 1.2.3.4\r\n",
     ];
     let conflicts = conflicts.iter().map(|lines| submission(lines));
     for text in conflicts.chain([usual.replace("POST", "CONNECT")]) {

@@ -28,7 +28,9 @@ const HEAD_SIZE: &[u8] = b"\r\nContent-Length: ";
 const RAW: [&[u8]; 2] = [br#"{"success":true,"signature":""#, br#""}"#];
 /// `rpcResult` of `src/http/response.ts`, around the result and the id.
 const RPC: [&[u8]; 3] = [br#"{"jsonrpc":"2.0","result":""#, br#"","id":"#, br#"}"#];
-/// The message of a request that was not proxied, because too many are.
+/// `rpcUnhealthy` of `src/http/response.ts`, up to the id.
+const RPC_UNHEALTHY: &str = r#"{"jsonrpc":"2.0","error":{"code":-32005,"message":"Node is unhealthy","data":{"numSlotsBehind":null}},"id":"#;
+/// The message of a request that is refused because too many are in progress.
 pub const OVERLOADED: &str =
     "this edge has too many requests in progress; try again a little later";
 /// The message of a request whose upstream server closed without a response.
@@ -64,9 +66,8 @@ pub enum ResponseForm {
     Preflight,
 }
 
-/// Writes the connection's last response to `out`, with status 503 and reason `overloaded`. `id` is
-/// the JSON text of the call's id.
-pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str, message: &str) {
+/// Writes the connection's last response to `out`, with status 503 and reason `overloaded`.
+pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, message: &str) {
     out.clear();
     if form == ResponseForm::Preflight {
         return out.extend_from_slice(PREFLIGHT.as_bytes());
@@ -74,7 +75,7 @@ pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str, message
     let rejection = Rejection::new(Reason::Overloaded, message.into());
     let mut body = String::new();
     if form == ResponseForm::JsonRpc {
-        rejection.push_rpc(&mut body, id);
+        rejection.push_rpc(&mut body, "null");
     } else {
         rejection.push_raw(&mut body);
     }
@@ -141,12 +142,26 @@ pub fn announce_close(response: &mut Vec<u8>) {
     insert_before_date(response, b"\r\nConnection: close");
 }
 
-/// Appends a JSON-RPC result to the response to a batch.
+/// Appends a JSON-RPC result that is a plain string; `id` is JSON text.
 pub fn push_result(body: &mut String, id: &str, result: &[u8]) {
     let [before, between, behind] = RPC;
     for piece in [before, result, between, id.as_bytes(), behind] {
         // All of it is ASCII or was a string.
         body.push_str(std::str::from_utf8(piece).unwrap_or_default());
+    }
+}
+
+/// Appends a JSON-RPC result that is JSON text, as `id` is.
+pub fn push_result_json(body: &mut String, id: &str, result: &str) {
+    for piece in [r#"{"jsonrpc":"2.0","result":"#, result, r#","id":"#, id, "}"] {
+        body.push_str(piece);
+    }
+}
+
+/// Appends the response to `getHealth` of an edge that drains.
+pub fn push_unhealthy(body: &mut String, id: &str) {
+    for piece in [RPC_UNHEALTHY, id, "}"] {
+        body.push_str(piece);
     }
 }
 
@@ -307,7 +322,7 @@ mod tests {
             )
         };
         let raw = r#"{"success":false,"error":"full","reason":"overloaded"}"#;
-        let rpc = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"full","data":{"reason":"overloaded","retryable":true,"message":"full"}},"id":7}"#;
+        let rpc = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"full","data":{"reason":"overloaded","retryable":true,"message":"full"}},"id":null}"#;
         for (form, expected) in [
             (ResponseForm::Raw, format!("{}{raw}", head(raw.len()))),
             (ResponseForm::HeadOnly, head(raw.len())),
@@ -315,7 +330,7 @@ mod tests {
             (ResponseForm::Preflight, PREFLIGHT.to_string()),
         ] {
             let mut out = b"before".to_vec();
-            write_overloaded(&mut out, form, "7", "full");
+            write_overloaded(&mut out, form, "full");
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
     }

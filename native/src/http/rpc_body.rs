@@ -2,6 +2,8 @@
 //! `src/http/submit/json-rpc-parse.ts` reads them, with the same rejections in the same order; the
 //! common form is read by `json_rpc`.
 
+use std::sync::Arc;
+
 use base64::Engine;
 
 use crate::decode::base58;
@@ -17,6 +19,42 @@ use crate::http::rejection_table::{
     RETRIES_NEEDED, RPC_BATCH_CALLS_MAX, Reason, TEXT_NEEDED,
 };
 
+/// The methods besides `getHealth` that need no key, and their results as JSON text: those of
+/// `KEYLESS_METHODS` of `src/http/submit/json-rpc-parse.ts`.
+#[derive(Debug, Default)]
+pub struct KeylessMethods(Box<[(String, Arc<str>)]>);
+
+impl KeylessMethods {
+    /// Names, each with its result.
+    #[must_use]
+    pub fn new(results: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self(results.into_iter().map(|(name, result)| (name, result.into())).collect())
+    }
+
+    fn find(&self, name: Value<'_>) -> Option<Keyless> {
+        if name.is_text("getHealth") {
+            return Some(Keyless::Health);
+        }
+        let (_, result) = self.0.iter().find(|(each, _)| name.is_text(each))?;
+        Some(Keyless::Result(result.clone()))
+    }
+
+    /// Whether a call is one of such a method.
+    #[must_use]
+    pub fn include(&self, call: Value<'_>) -> bool {
+        call.member("method").is_some_and(|method| self.find(method).is_some())
+    }
+}
+
+/// A method that needs no key.
+#[derive(Debug, PartialEq)]
+pub enum Keyless {
+    /// `getHealth`.
+    Health,
+    /// Another one, and its result as JSON text.
+    Result(Arc<str>),
+}
+
 /// A call.
 #[derive(Debug, PartialEq)]
 pub enum Call {
@@ -27,10 +65,8 @@ pub enum Call {
         /// The client's `maxRetries`.
         max_retries: Option<u64>,
     },
-    /// `getHealth`.
-    Health,
-    /// Another method that needs no key, which the main thread answers.
-    MainThread,
+    /// A method that needs no key.
+    Keyless(Keyless),
     /// A call with an error of form.
     Rejected(Rejection),
 }
@@ -82,7 +118,7 @@ pub fn call_id(call: Value<'_>) -> String {
 
 /// Reads one call; returns its id as JSON text too.
 #[must_use]
-pub fn read_call(call: Value<'_>) -> (String, Call) {
+pub fn read_call(call: Value<'_>, keyless: &KeylessMethods) -> (String, Call) {
     let invalid = |id: Option<String>, template, found: &str| {
         let rejection = Rejection::new(Reason::InvalidRequest, rendered(template, &[found]));
         (id.unwrap_or_else(|| "null".into()), Call::Rejected(rejection))
@@ -105,11 +141,8 @@ pub fn read_call(call: Value<'_>) -> (String, Call) {
         let call = read_send(call.member("params")).unwrap_or_else(Call::Rejected);
         return (id, call);
     }
-    if name.is_text("getHealth") {
-        return (id, Call::Health);
-    }
-    if MAIN_THREAD_METHODS.iter().any(|each| name.is_text(each)) {
-        return (id, Call::MainThread);
+    if let Some(method) = keyless.find(name) {
+        return (id, Call::Keyless(method));
     }
     let foreign = FOREIGN_METHODS.iter().find(|(each, _)| name.is_text(each));
     let message = match foreign {
@@ -262,8 +295,6 @@ fn quote(value: Option<Value<'_>>) -> String {
     text
 }
 
-/// `KEYLESS_METHODS` of `src/http/submit/json-rpc-parse.ts` but for `getHealth`.
-pub const MAIN_THREAD_METHODS: [&str; 3] = ["getTipAccounts", "getVersion", "rpc.discover"];
 /// Largest integer that a double represents without doubt.
 const SAFE_MAX: f64 = 9_007_199_254_740_991.0;
 /// `QUOTE_CHARS_MAX` of `src/http/submit/json-rpc-parse.ts`.

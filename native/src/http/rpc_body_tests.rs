@@ -4,7 +4,11 @@ use super::*;
 
 fn read(text: &str) -> (String, Call) {
     let json = Json::parse(text).unwrap();
-    read_call(json.root())
+    read_call(json.root(), &keyless())
+}
+
+fn keyless() -> KeylessMethods {
+    KeylessMethods::new([("getVersion".into(), "[7]".into())])
 }
 
 fn message(text: &str) -> String {
@@ -42,11 +46,29 @@ fn ids_are_echoed_by_value_and_large_ones_by_text() {
         (r#""\u00e9\ud800\/""#, "\"é\\ud800/\""),
     ] {
         let text_of = format!(r#"{{"id":{id},"jsonrpc":"2.0","method":"getHealth"}}"#);
-        assert_eq!(read(&text_of), (text.into(), Call::Health));
+        assert_eq!(read(&text_of), (text.into(), Call::Keyless(Keyless::Health)));
     }
     let json = Json::parse(r#"[{"id":[]},{"id":"a"},7]"#).unwrap();
     let ids: Vec<String> = json.root().elements().map(call_id).collect();
     assert_eq!(ids, ["null", "\"a\"", "null"]);
+}
+
+#[test]
+fn methods_that_need_no_key_are_those_that_are_given() {
+    let of = |method: &str| format!(r#"{{"id":1,"jsonrpc":"2.0","method":"{method}"}}"#);
+    for (method, expected) in [
+        ("getHealth", Keyless::Health),
+        ("get\\u0048ealth", Keyless::Health),
+        ("getVersion", Keyless::Result("[7]".into())),
+    ] {
+        let text = of(method);
+        assert!(keyless().include(Json::parse(&text).unwrap().root()));
+        assert_eq!(read(&text).1, Call::Keyless(expected));
+    }
+    for text in [of("sendTransaction"), of("getTipAccounts"), "{}".into(), "7".into()] {
+        assert!(!keyless().include(Json::parse(&text).unwrap().root()), "{text}");
+        assert!(matches!(read(&text).1, Call::Rejected(_)));
+    }
 }
 
 #[test]

@@ -10,8 +10,7 @@ use std::thread::JoinHandle;
 
 use crate::http::event_loop::{Options, run};
 use crate::http::handler::{
-    ClientCloseReason, Endpoint, ForwardedMeta, Handled, HandshakeResult, Health, Request,
-    RequestHandler, UnreadReason,
+    ClientCloseReason, Drain, Endpoint, HandshakeResult, Request, RequestHandler, UnreadReason,
 };
 use crate::http::listener::{Listener, listen_on};
 use crate::http::mailbox::Listening;
@@ -40,13 +39,12 @@ pub(super) struct HandlerLog {
     pub(super) closed: Vec<ClientCloseReason>,
     pub(super) handshakes: Vec<HandshakeResult>,
     pub(super) left: usize,
-    pub(super) rejected_proxies: usize,
-    pub(super) refunded: Vec<Vec<u8>>,
+    pub(super) overloaded: usize,
     pub(super) bodies_pending: usize,
     pub(super) idle: bool,
 }
 
-/// Responds with the body of a request; proxies those whose body starts with "proxy".
+/// Responds with the body of a request.
 pub(super) struct Echo {
     log: Arc<Mutex<HandlerLog>>,
     now_ns: Arc<AtomicU64>,
@@ -106,14 +104,11 @@ impl RequestHandler for Echo {
         token == b"known"
     }
 
-    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
+    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) {
         let mut log = self.log.lock().unwrap();
         log.handled += 1;
-        log.leaving += usize::from(request.is_drain_announced);
+        log.leaving += usize::from(request.drain != Drain::None);
         drop(log);
-        if request.body.starts_with(b"proxy") {
-            return Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns: 7 });
-        }
         let body = request.body;
         let endpoint = request.endpoint;
         write!(
@@ -123,23 +118,20 @@ impl RequestHandler for Echo {
         )
         .unwrap();
         out.extend_from_slice(body);
-        Handled::Answered
     }
 
-    /// Leaves a key that starts with "main" to the main thread.
     fn refuse_unread(
         &mut self,
-        request: &Request<'_>,
+        _request: &Request<'_>,
         reason: UnreadReason,
         out: &mut Vec<u8>,
-    ) -> Option<Reason> {
+    ) -> Reason {
         respond(out, &format!("{reason:?}"));
         match reason {
-            _ if request.token.starts_with(b"main") => None,
-            UnreadReason::KeyUnknown => Some(Reason::Unauthorized),
+            UnreadReason::KeyUnknown => Reason::Unauthorized,
             // As if its limit were used up.
-            UnreadReason::TooLarge(20_000, _) => Some(Reason::RateLimited),
-            UnreadReason::TooLarge(..) => Some(Reason::TooLarge),
+            UnreadReason::TooLarge(20_000, _) => Reason::RateLimited,
+            UnreadReason::TooLarge(..) => Reason::TooLarge,
         }
     }
 
@@ -155,8 +147,8 @@ impl RequestHandler for Echo {
         self.log.lock().unwrap().open = open;
     }
 
-    fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
-        respond(out, &format!("{health:?}"));
+    fn ping(&mut self, is_head_only: bool, out: &mut Vec<u8>) {
+        respond(out, if is_head_only { "head" } else { "ping" });
     }
 
     fn client_left(&mut self) {
@@ -175,10 +167,8 @@ impl RequestHandler for Echo {
         self.log.lock().unwrap().bodies_pending = count;
     }
 
-    fn proxy_rejected(&mut self, charged_token: Option<&[u8]>) {
-        let mut log = self.log.lock().unwrap();
-        log.rejected_proxies += 1;
-        log.refunded.extend(charged_token.map(<[u8]>::to_vec));
+    fn overloaded(&mut self) {
+        self.log.lock().unwrap().overloaded += 1;
     }
 
     fn idle(&mut self) {
@@ -239,7 +229,6 @@ impl TestServer {
         let options = Options {
             upstream,
             forwarded_header_name,
-            ingress_thread: 3,
             connections_max: limits.connections,
             upstream_connections_max: limits.upstream_connections,
             upstream_connections_per_address: limits.upstream_connections_per_address,

@@ -12,12 +12,13 @@ use rustls::server::ProducesTickets;
 use crate::http::event_loop;
 use crate::http::listener::Listener;
 use crate::http::mailbox::{Command, EventLoopHandle};
+use crate::http::rpc_body::KeylessMethods;
 use crate::http::tls_config::{server_config, ticket_keys};
 use crate::node::convert::{DECODERS, ENGINES, KEY_TABLES, guarded, waker};
 use crate::node::handles::Handles;
 use crate::node::limits::INGRESS_THREADS_MAX;
 use crate::node::listening_socket::{duplicate, inherited, into_descriptor, socket_of};
-use crate::node::options::{IngressThreadOptions, QuicListenOptions};
+use crate::node::options::{IngressThreadOptions, KeylessResult, QuicListenOptions};
 use crate::node::shared_bytes::{SharedBytes, release_shared};
 use crate::node::status_codes::*;
 use crate::node::submit::dedup_of;
@@ -169,8 +170,8 @@ pub fn ingress_threads_receipts(threads: &[u32], batch: &[u8]) -> i32 {
     })
 }
 
-/// Has the thread refuse submissions and proxy other requests (1), accept no connections and finish
-/// pending requests (2), end immediately (3), proxy health checks (4), accept no connections and
+/// Has the thread refuse submissions (1), accept no connections and finish pending requests (2), end
+/// immediately (3), answer `getHealth` as unhealthy (4), accept no connections and
 /// close each with its next response (5), distribute the datagrams of QUIC clients among the threads
 /// again, because a successor has ended (6), or close each connection with its next response (7).
 /// Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
@@ -228,14 +229,17 @@ fn options_of(given: &IngressThreadOptions) -> Option<Options> {
     let event_loop = event_loop::Options {
         upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, upstream_port)),
         forwarded_header_name: given.forwarded_header.clone(),
-        ingress_thread: given.number,
         connections_max: given.connections_max as usize,
         upstream_connections_max: given.upstream_connections_max as usize,
         upstream_connections_per_address: given.upstream_connections_per_address as usize,
         read_timeout_ns: u64::from(given.read_timeout_ms) * NS_PER_MS,
         idle_timeout_ns: u64::from(given.idle_timeout_ms) * NS_PER_MS,
     };
-    Some(Options { event_loop, engine, decoder, keys, is_realtime: given.realtime })
+    let results = given.keyless_results.iter();
+    let results = results.map(|KeylessResult { method, json }| (method.clone(), json.clone()));
+    let keyless_methods = Arc::new(KeylessMethods::new(results));
+    let is_realtime = given.realtime;
+    Some(Options { event_loop, engine, decoder, keys, keyless_methods, is_realtime })
 }
 
 fn numbers(given: &[u32]) -> Box<[usize]> {

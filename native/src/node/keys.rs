@@ -91,7 +91,7 @@ pub fn key_charge(table: u32, digest: &[u8], now_ns: f64, mut out: Float64ArrayS
     with_key_table(table, |table| {
         let Ok(digest) = digest.try_into() else { return NO_ROOM };
         let exceeded =
-            table.find(Digest::new(digest)).and_then(|key| table.charge(&key, now_ns)?.err());
+            table.find(Digest::new(digest)).and_then(|key| table.charge(&key, now_ns).err());
         put(&mut out, || exceeded.map(|found| [found.wait_ns, f64::from(u8::from(found.is_own))]))
     })
 }

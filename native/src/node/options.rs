@@ -31,6 +31,15 @@ pub struct EngineOptions {
     pub busy_poll_us: u32,
 }
 
+/// A method of JSON-RPC that needs no key, and its result.
+#[napi(object, object_to_js = false)]
+pub struct KeylessResult {
+    /// Its name.
+    pub method: String,
+    /// JSON text.
+    pub json: String,
+}
+
 /// Options of an ingress thread; every field is present.
 #[napi(object, object_to_js = false)]
 pub struct IngressThreadOptions {
@@ -42,8 +51,8 @@ pub struct IngressThreadOptions {
     pub keys: u32,
     /// That of the path with the dedup cache.
     pub path: u32,
-    /// The thread's number, which it sends with each proxied request.
-    pub number: u32,
+    /// The methods besides `getHealth` that need no key.
+    pub keyless_results: Vec<KeylessResult>,
     /// Whether the thread gets a real-time priority.
     pub realtime: bool,
     /// Most open client connections.

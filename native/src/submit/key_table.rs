@@ -104,8 +104,7 @@ pub struct PlanTerms {
 struct Plan {
     number: u32,
     terms: PlanTerms,
-    /// None for an invalid rate.
-    limit: Option<Limit>,
+    limit: Limit,
 }
 
 /// Restrictions of one key besides its plan.
@@ -158,8 +157,7 @@ struct Networks {
 
 struct OwnLimit {
     rate: Rate,
-    /// None for an invalid rate.
-    limit: Option<Limit>,
+    limit: Limit,
     state: Arc<LimitState>,
 }
 
@@ -218,9 +216,6 @@ pub enum NotAdmitted {
     OutOfPolicy(Arc<Key>, Violation),
     /// A rate limit is used up.
     Limited(Arc<Key>, Rejection),
-    /// Only the main thread can tell: the key is no ASCII, its account's name has no room in a
-    /// record, or its limits cannot be charged.
-    Undecided,
 }
 
 /// Why a request has no valid key.
@@ -329,8 +324,7 @@ impl KeyTable {
         now_ns: u64,
         unix_ms: impl FnOnce() -> f64,
     ) -> Result<Arc<Key>, NotAdmitted> {
-        let is_possible = token.is_ascii() && is_possible(token);
-        let key = is_possible.then(|| self.find(Digest::of(token))).flatten();
+        let key = is_possible(token).then(|| self.find(Digest::of(token))).flatten();
         let Some(key) = key else { return Err(self.not_found(token)) };
         self.admit_key(key, from, now_ns, unix_ms)
     }
@@ -338,11 +332,7 @@ impl KeyTable {
     /// Why a request is not admitted whose key was not found.
     #[must_use]
     pub fn not_found(&self, token: &[u8]) -> NotAdmitted {
-        if token.is_ascii() {
-            NotAdmitted::Unknown(self.rejection_of(token))
-        } else {
-            NotAdmitted::Undecided
-        }
+        NotAdmitted::Unknown(self.rejection_of(token))
     }
 
     /// The same for a key that was found by its digest.
@@ -359,16 +349,12 @@ impl KeyTable {
         if let Some(violation) = key.violation(from, unix_ms) {
             return Err(NotAdmitted::OutOfPolicy(key, violation));
         }
-        if key.account().len() > ACCOUNT_BYTES_MAX {
-            return Err(NotAdmitted::Undecided);
-        }
         match self.charge(&key, now_ns as f64) {
-            Some(Ok(())) => Ok(key),
-            Some(Err(exceeded)) => {
+            Ok(()) => Ok(key),
+            Err(exceeded) => {
                 let rejection = limited(&key, exceeded);
                 Err(NotAdmitted::Limited(key, rejection))
             }
-            None => Err(NotAdmitted::Undecided),
         }
     }
 
@@ -377,73 +363,53 @@ impl KeyTable {
     #[must_use]
     pub fn available(&self, key: &Key, now_ns: f64) -> (u32, f64) {
         let plan = key.plan.load();
-        let of = |state: &LimitState, is_shared, limit: Option<Limit>| match limit {
-            None => (0, f64::INFINITY),
-            Some(limit) => self.limits.available(state, is_shared, now_ns, limit),
-        };
-        let (count, more_in_ns) = of(&key.account, plan.terms.is_shared, plan.limit);
+        let limits = &self.limits;
+        let (count, more_in_ns) =
+            limits.available(&key.account, plan.terms.is_shared, now_ns, plan.limit);
         let Some(own) = key.own() else { return (count, more_in_ns) };
-        let (own_count, own_more_in_ns) = of(&own.state, false, own.limit);
+        let (own_count, own_more_in_ns) = limits.available(&own.state, false, now_ns, own.limit);
         (count.min(own_count), more_in_ns.min(own_more_in_ns))
     }
 
     /// Charges one more request of a key; the rejection where a limit is used up.
     #[must_use]
     pub fn charge_again(&self, key: &Key, now_ns: u64) -> Option<Rejection> {
-        let exceeded = self.charge(key, now_ns as f64)?.err()?;
+        let exceeded = self.charge(key, now_ns as f64).err()?;
         Some(limited(key, exceeded))
     }
 
-    /// Charges the key's own limit first, and refunds it if the account's is used up. None if its
-    /// limits cannot be charged. As `charge` of `src/limits/access-control.ts`.
-    #[must_use]
-    pub fn charge(&self, key: &Key, now_ns: f64) -> Option<Result<(), Exceeded>> {
+    /// Charges the key's own limit first, and refunds it if the account's is used up. As `charge` of
+    /// `src/limits/access-control.ts`.
+    ///
+    /// # Errors
+    /// If a limit is used up.
+    pub fn charge(&self, key: &Key, now_ns: f64) -> Result<(), Exceeded> {
         let limits = &self.limits;
         let plan = key.plan.load();
-        let (account, is_shared, limit) = (&key.account, plan.terms.is_shared, plan.limit?);
-        let own = match key.own() {
-            Some(own) => Some((own, own.limit?)),
-            None => None,
-        };
+        let (account, is_shared, limit) = (&key.account, plan.terms.is_shared, plan.limit);
+        let own = key.own();
         let own_wait_ns =
-            own.map_or(0.0, |(own, limit)| limits.try_charge(&own.state, false, now_ns, limit));
+            own.map_or(0.0, |own| limits.try_charge(&own.state, false, now_ns, own.limit));
         if own_wait_ns > 0.0 {
             let wait_ns = limits.wait_ns(account, is_shared, now_ns, limit);
             let is_own = own_wait_ns > wait_ns;
-            return Some(Err(Exceeded { is_own, wait_ns: own_wait_ns.max(wait_ns) }));
+            return Err(Exceeded { is_own, wait_ns: own_wait_ns.max(wait_ns) });
         }
         let wait_ns = limits.try_charge(account, is_shared, now_ns, limit);
         if wait_ns == 0.0 {
-            return Some(Ok(()));
+            return Ok(());
         }
-        if let Some((own, limit)) = own {
-            limits.refund(&own.state, false, limit);
+        if let Some(own) = own {
+            own.state.refund(own.limit);
         }
-        Some(Err(Exceeded { is_own: false, wait_ns }))
-    }
-
-    /// Undoes the charge of one request.
-    fn refund(&self, key: &Key) {
-        let plan = key.plan.load();
-        if let Some((own, limit)) = key.own().and_then(|own| Some((own, own.limit?))) {
-            self.limits.refund(&own.state, false, limit);
-        }
-        if let Some(limit) = plan.limit {
-            self.limits.refund(&key.account, plan.terms.is_shared, limit);
-        }
-    }
-
-    /// The same for the key as it was sent. Does nothing for a key that is no longer valid.
-    pub fn refund_token(&self, token: &[u8]) {
-        if let Some(key) = self.find(Digest::of(token)) {
-            self.refund(&key);
-        }
+        Err(Exceeded { is_own: false, wait_ns })
     }
 
     /// Sets the terms of the plan of this number, for all its keys. Plans are numbered from 0 on.
-    /// False for a number that leaves one out.
+    /// False for a number that leaves one out, and for an invalid rate.
     pub fn set_plan(&self, number: u32, terms: PlanTerms) -> bool {
-        let plan = Arc::new(Plan { number, limit: Limit::of(terms.rate), terms });
+        let Some(limit) = Limit::of(terms.rate) else { return false };
+        let plan = Arc::new(Plan { number, limit, terms });
         let Writer { plans, .. } = &mut *self.writer.lock();
         let number = number as usize;
         match plans.get(number) {
@@ -454,7 +420,8 @@ impl KeyTable {
         true
     }
 
-    /// Adds or replaces a key. False without its plan, or if the table is full.
+    /// Adds or replaces a key. False without its plan, with an invalid rate or a name that is too
+    /// long, or if the table is full.
     pub fn put(&self, terms: KeyTerms<'_>) -> bool {
         let writer = self.writer.lock();
         let digest = terms.digest;
@@ -563,21 +530,35 @@ impl KeyTable {
         let plan = plans.get(terms.plan as usize)?.clone();
         let KeyTerms { id, account, account_number, policy, .. } = terms;
         let now_ns = monotonic_ns() as f64;
+        if account.len() > ACCOUNT_BYTES_MAX {
+            return None;
+        }
         let account = self.limits.state(account, now_ns);
-        let policy = policy.map(|policy| Box::new(self.policy_of(policy, &id, now_ns)));
+        let policy = match policy {
+            Some(terms) => Some(Box::new(self.policy_of(terms, &id, now_ns)?)),
+            None => None,
+        };
         Some(Arc::new(Key { id, account, account_number, plan, policy }))
     }
 
-    fn policy_of(&self, terms: PolicyTerms, id: &[u8; KEY_ID_BYTES], now_ns: f64) -> Policy {
+    fn policy_of(
+        &self,
+        terms: PolicyTerms,
+        id: &[u8; KEY_ID_BYTES],
+        now_ns: f64,
+    ) -> Option<Policy> {
         let PolicyTerms { expires, ranges, limit } = terms;
         let networks = ranges.map(|ranges| Networks { nets: networks_of(&ranges), ranges });
-        let own = limit.map(|rate| OwnLimit {
-            rate,
-            limit: Limit::of(rate),
-            // No account has this name.
-            state: self.limits.state(&format!("key {:032x}", u128::from_be_bytes(*id)), now_ns),
-        });
-        Policy { expires, networks, own }
+        let own = match limit {
+            Some(rate) => {
+                // No account has this name.
+                let name = format!("key {:032x}", u128::from_be_bytes(*id));
+                let limit = Limit::of(rate)?;
+                Some(OwnLimit { rate, limit, state: self.limits.state(&name, now_ns) })
+            }
+            None => None,
+        };
+        Some(Policy { expires, networks, own })
     }
 }
 
@@ -614,10 +595,11 @@ fn limited(key: &Key, Exceeded { is_own, wait_ns }: Exceeded) -> Rejection {
     Rejection::rate_limited(&UsedUp { plan: name, is_own, rate_per_second, burst, wait_ns })
 }
 
-/// Whether an API key can be this, by its size and without the zero byte that what is hashed of a
+/// Whether an API key can be this: ASCII of a size, without the zero byte that what is hashed of a
 /// public key has: whoever knows that key would have its account.
 pub fn is_possible(token: &[u8]) -> bool {
-    (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len()) && !token.contains(&0)
+    let is_size = (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len());
+    is_size && token.is_ascii() && !token.contains(&0)
 }
 
 /// Where the digest is, or where it belongs.

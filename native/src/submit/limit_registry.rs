@@ -52,6 +52,11 @@ impl LimitState {
         &self.name
     }
 
+    /// Undoes a charge of a limit that is not shared.
+    pub fn refund(&self, limit: Limit) {
+        self.local.refund(limit);
+    }
+
     fn is_full(&self, now_ns: f64) -> bool {
         self.local.full_ns() <= now_ns && self.global.full_ns() <= now_ns
     }
@@ -202,17 +207,6 @@ impl LimitRegistry {
         match self.share_of(is_shared, limit) {
             None => state.local.available(now_ns, limit),
             Some(share) => state.global.available(now_ns, share),
-        }
-    }
-
-    /// Undoes a charge to the same limit.
-    pub fn refund(&self, state: &LimitState, is_shared: bool, limit: Limit) {
-        match self.share_of(is_shared, limit) {
-            None => state.local.refund(limit),
-            Some(share) => {
-                state.global.refund(share);
-                state.count.fetch_sub(1, SeqCst);
-            }
         }
     }
 

@@ -1,8 +1,6 @@
-//! Hot path: how an ingress thread handles an HTTP request: it checks key and limit, reads the body
-//! in either form, takes each transaction along its path (`path`), and answers. It records what it
-//! rejects. It proxies to the main thread what only that one can answer: some methods, and some
-//! keys. It does so before it answers or sends anything, and tells the main thread whether the rate
-//! limit was charged.
+//! Hot path: how an ingress thread answers a submission over HTTP: it checks key and limit, reads the
+//! body in either form, takes each transaction along its path (`path`), and writes the response. It
+//! records what it rejects.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,16 +9,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::starts_well;
 use crate::http::handler::{
-    ClientCloseReason, Endpoint, ForwardedMeta, Handled, HandshakeResult, Health,
-    KEYLESS_BODY_BYTES_MAX, Request, RequestHandler, UnreadReason,
+    ClientCloseReason, Drain, Endpoint, HandshakeResult, KEYLESS_BODY_BYTES_MAX, Request,
+    RequestHandler, UnreadReason,
 };
 use crate::http::json_rpc::read_call;
 use crate::http::json_text::Value;
 use crate::http::rejection::Rejection;
 use crate::http::rejection_table::Reason;
-use crate::http::response::{ResponseWriter, push_result};
+use crate::http::response::{ResponseWriter, push_result, push_result_json, push_unhealthy};
 use crate::http::rpc_body::{
-    self, Call, MAIN_THREAD_METHODS, batch_of, call_id, decode_text, parse_body,
+    self, Call, Keyless, KeylessMethods, batch_of, call_id, decode_text, parse_body,
 };
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::fan_out::{EngineHandle, FanOutResult};
@@ -34,6 +32,8 @@ pub struct SubmitHandler<E> {
     pub(super) path: IngressPath<E>,
     /// Which keys are admitted, and what their limits are.
     pub(super) keys: Arc<KeyTable>,
+    /// Which methods need no key.
+    keyless_methods: Arc<KeylessMethods>,
     /// What the main thread reads of this thread's state.
     status: Arc<ThreadStatus>,
     writer: ResponseWriter,
@@ -41,15 +41,13 @@ pub struct SubmitHandler<E> {
     pub(super) sent: FanOutResult,
 }
 
-/// A request that the main thread answers.
-struct OfMainThread;
-
 impl<E: EngineHandle> SubmitHandler<E> {
     /// A handler without submissions so far, of connections that may be idle for this time.
     #[must_use]
     pub fn new(
         inner: SubmitPath<E>,
         keys: Arc<KeyTable>,
+        keyless_methods: Arc<KeylessMethods>,
         counters: Counters,
         status: Arc<ThreadStatus>,
         idle_timeout_ns: u64,
@@ -57,75 +55,68 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let path = IngressPath { inner, counters };
         let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
         let writer = ResponseWriter::new(idle_timeout_ns);
-        Self { path, keys, status, writer, transaction, sent: FanOutResult::default() }
+        Self {
+            path,
+            keys,
+            keyless_methods,
+            status,
+            writer,
+            transaction,
+            sent: FanOutResult::default(),
+        }
     }
 
-    fn admit(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
+    fn admit(&mut self, request: &Request<'_>, out: &mut Vec<u8>) {
         let received_ns = self.path.inner.fan_out.now_ns();
         self.path.inner.fan_out.flush_if_due(received_ns);
-        let Request { token, from, .. } = *request;
-        let key = match self.keys.admit(token, from, received_ns, unix_ms) {
-            Ok(key) => key,
-            Err(reason) => return self.refuse(request, reason, received_ns, out),
-        };
-        match self.respond(request, &key, received_ns, out) {
-            Ok(()) => {
+        let Request { endpoint, token, from, .. } = *request;
+        if request.drain == Drain::Refusing {
+            if !self.answer_keyless(request, out) {
+                self.refuse_as_draining(endpoint, out);
+            }
+            return;
+        }
+        match self.keys.admit(token, from, received_ns, unix_ms) {
+            Ok(key) => {
+                self.respond(request, &key, received_ns, out);
                 self.path.counters.add(Counter::Requests, 1.0);
-                Handled::Answered
             }
-            Err(OfMainThread) => {
-                self.path.counters.add(Counter::Proxied, 1.0);
-                Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns })
+            Err(reason) => {
+                let has_key = matches!(reason, NotAdmitted::Limited(..));
+                if has_key || !self.answer_keyless(request, out) {
+                    let rejection = self.not_admitted(reason, received_ns);
+                    self.refuse_without_body(endpoint, &rejection, out);
+                }
             }
         }
     }
 
-    /// Answers a request that is not admitted.
-    fn refuse(
-        &mut self,
-        request: &Request<'_>,
-        reason: NotAdmitted,
-        received_ns: u64,
-        out: &mut Vec<u8>,
-    ) -> Handled {
-        let has_key = matches!(reason, NotAdmitted::Limited(..) | NotAdmitted::Undecided);
-        if !has_key && let Some(handled) = self.keyless(request, received_ns, out) {
-            return handled;
-        }
-        let Some(rejection) = self.not_admitted(reason, received_ns) else {
-            self.path.counters.add(Counter::Proxied, 1.0);
-            return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
-        };
-        self.refuse_without_body(request.endpoint, &rejection, out);
-        Handled::Answered
-    }
-
-    /// Counts the rejection of a request that is not admitted, and returns it. None, and nothing is
-    /// counted, where only the main thread can judge the key.
-    pub(super) fn not_admitted(
-        &mut self,
-        reason: NotAdmitted,
-        received_ns: u64,
-    ) -> Option<Rejection> {
+    /// Counts the rejection of a request that is not admitted, and returns it.
+    pub(super) fn not_admitted(&mut self, reason: NotAdmitted, received_ns: u64) -> Rejection {
         match reason {
             NotAdmitted::Limited(key, rejection) => {
                 // Before the body is read, so its id and its size do not count.
                 let meta = RequestMeta::keyed(&key, received_ns, 0);
                 self.path.reject(&rejection, &meta);
-                Some(rejection)
+                rejection
             }
             NotAdmitted::OutOfPolicy(key, violation) => {
                 let meta = RequestMeta::keyed(&key, received_ns, 0);
                 self.path.violated(&violation.for_account, &meta);
-                Some(Rejection::new(Reason::Unauthorized, violation.for_client))
+                Rejection::new(Reason::Unauthorized, violation.for_client)
             }
             NotAdmitted::Unknown(reason) => {
                 let rejection = reason.rejection();
                 self.path.counters.reject(rejection.reason);
-                Some(rejection)
+                rejection
             }
-            NotAdmitted::Undecided => None,
         }
+    }
+
+    fn refuse_as_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>) {
+        let rejection = Rejection::draining();
+        self.path.counters.reject(rejection.reason);
+        self.refuse_without_body(endpoint, &rejection, out);
     }
 
     fn refuse_without_body(
@@ -144,27 +135,25 @@ impl<E: EngineHandle> SubmitHandler<E> {
         request: &Request<'_>,
         reason: UnreadReason,
         out: &mut Vec<u8>,
-    ) -> Option<Reason> {
+    ) -> Reason {
         let &Request { endpoint, token, from, .. } = request;
         let received_ns = self.path.inner.fan_out.now_ns();
         self.path.inner.fan_out.flush_if_due(received_ns);
-        let not_admitted = match reason {
-            UnreadReason::KeyUnknown => self.keys.not_found(token),
+        let rejection = match reason {
+            UnreadReason::KeyUnknown => self.not_admitted(self.keys.not_found(token), received_ns),
             UnreadReason::TooLarge(found, needed) => {
                 match self.keys.admit(token, from, received_ns, unix_ms) {
-                    Err(not_admitted) => not_admitted,
+                    Err(not_admitted) => self.not_admitted(not_admitted, received_ns),
                     Ok(key) => {
                         let rejection = Rejection::body_too_large(found, needed);
                         self.path.reject(&rejection, &RequestMeta::keyed(&key, received_ns, 0));
-                        self.refuse_without_body(endpoint, &rejection, out);
-                        return Some(Reason::TooLarge);
+                        rejection
                     }
                 }
             }
         };
-        let rejection = self.not_admitted(not_admitted, received_ns)?;
         self.refuse_without_body(endpoint, &rejection, out);
-        Some(rejection.reason)
+        rejection.reason
     }
 
     /// Calls `act`. After a panic it answers `internal` and returns None.
@@ -187,71 +176,26 @@ impl<E: EngineHandle> SubmitHandler<E> {
         done.ok()
     }
 
-    /// Answers a request without a valid key whose calls, alone or in a batch, need none. None for
-    /// any other.
-    fn keyless(
-        &mut self,
-        request: &Request<'_>,
-        received_ns: u64,
-        out: &mut Vec<u8>,
-    ) -> Option<Handled> {
-        let &Request { endpoint, body, is_drain_announced, .. } = request;
+    /// Answers a request whose calls, alone or in a batch, need no key. False, and nothing is done,
+    /// for any other.
+    fn answer_keyless(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
+        let &Request { endpoint, body, .. } = request;
         if endpoint != Endpoint::JsonRpc || body.len() > KEYLESS_BODY_BYTES_MAX {
-            return None;
+            return false;
         }
-        let json = parse_body(body).ok()?;
-        let batch = batch_of(&json).ok()?;
+        let Ok(json) = parse_body(body) else { return false };
+        let Ok(batch) = batch_of(&json) else { return false };
         let single = [json.root()];
-        let calls = batch.as_deref().unwrap_or(&single);
-        let calls_one = |call: &Value<'_>, methods: &[&str]| {
-            let method = call.member("method");
-            method.is_some_and(|method| methods.iter().any(|each| method.is_text(each)))
-        };
-        let is_of_main_thread = |call: &Value<'_>| calls_one(call, &MAIN_THREAD_METHODS);
-        if !calls.iter().all(|call| calls_one(call, &["getHealth"]) || is_of_main_thread(call)) {
-            return None;
+        let mut calls = batch.as_deref().unwrap_or(&single).iter();
+        let needs_none = calls.all(|call| self.keyless_methods.include(*call));
+        if needs_none {
+            self.path.counters.add(Counter::Requests, 1.0);
+            self.respond_calls(request, json.root(), batch.as_deref(), None, out);
         }
-        if is_drain_announced || calls.iter().any(is_of_main_thread) {
-            self.path.counters.add(Counter::Proxied, 1.0);
-            return Some(Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() }));
-        }
-        self.path.counters.add(Counter::Requests, 1.0);
-        let Some(calls) = batch else {
-            match rpc_body::read_call(json.root()) {
-                (id, Call::Rejected(rejection)) => {
-                    self.path.counters.reject(rejection.reason);
-                    self.writer.rejected(out, endpoint, &id, &rejection);
-                }
-                (id, _) => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
-            }
-            return Some(Handled::Answered);
-        };
-        let mut responses = String::from("[");
-        for (index, call) in calls.into_iter().enumerate() {
-            if index > 0 {
-                responses.push(',');
-            }
-            match rpc_body::read_call(call) {
-                (id, Call::Rejected(rejection)) => {
-                    self.path.counters.reject(rejection.reason);
-                    rejection.push_rpc(&mut responses, &id);
-                }
-                (id, _) => push_result(&mut responses, &id, HEALTHY),
-            }
-        }
-        responses.push(']');
-        self.writer.json(out, responses.as_bytes());
-        Some(Handled::Answered)
+        needs_none
     }
 
-    /// Answers, unless the main thread does.
-    fn respond(
-        &mut self,
-        request: &Request<'_>,
-        key: &Key,
-        received_ns: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<(), OfMainThread> {
+    fn respond(&mut self, request: &Request<'_>, key: &Key, received_ns: u64, out: &mut Vec<u8>) {
         let Self { path, writer, transaction, sent, .. } = self;
         let body = request.body;
         let meta = RequestMeta::keyed(key, received_ns, body.len());
@@ -267,143 +211,158 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 }
             }
             Endpoint::JsonRpc => {
-                let Some(call) = read_call(body, transaction.as_mut_slice()) else {
-                    return self.respond_any_form(request, key, &meta, out);
-                };
-                let bytes = transaction.get(..call.size).unwrap_or_default();
-                // It may be base58, which the parser of any form can detect.
-                if !starts_well(bytes) {
-                    return self.respond_any_form(request, key, &meta, out);
+                let call = read_call(body, transaction.as_mut_slice());
+                let bytes = call.as_ref().and_then(|call| transaction.get(..call.size));
+                // One that does not may be base58, which the parser of any form can detect.
+                match (call, bytes.filter(|bytes| starts_well(bytes))) {
+                    (Some(call), Some(bytes)) => {
+                        // Printable ASCII, as `read_call` returns it.
+                        let id = body.get(call.id.0..call.id.1).unwrap_or_default();
+                        let id = std::str::from_utf8(id).unwrap_or("null");
+                        let meta = RequestMeta { max_retries: call.max_retries, ..meta };
+                        write_rpc(writer, out, id, path.submit(bytes, &meta, sent));
+                    }
+                    _ => self.respond_any_form(request, &Caller { key, meta }, out),
                 }
-                // Printable ASCII, as `read_call` returns it.
-                let id = body.get(call.id.0..call.id.1).unwrap_or_default();
-                let id = std::str::from_utf8(id).unwrap_or("null");
-                let meta = RequestMeta { max_retries: call.max_retries, ..meta };
-                write_rpc(writer, out, id, path.submit(bytes, &meta, sent));
             }
         }
-        Ok(())
     }
 
     /// Answers a JSON-RPC body of any form.
-    fn respond_any_form(
-        &mut self,
-        request: &Request<'_>,
-        key: &Key,
-        meta: &RequestMeta<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), OfMainThread> {
+    fn respond_any_form(&mut self, request: &Request<'_>, caller: &Caller<'_>, out: &mut Vec<u8>) {
+        let reject = |this: &mut Self, rejection: &Rejection, out: &mut Vec<u8>| {
+            this.path.reject(rejection, &caller.meta);
+            this.writer.rejected(out, request.endpoint, "null", rejection);
+        };
         let json = match parse_body(request.body) {
             Ok(json) => json,
-            Err(rejection) => {
-                self.reject_form(request, "null", &rejection, meta, out);
-                return Ok(());
-            }
+            Err(rejection) => return reject(self, &rejection, out),
         };
         match batch_of(&json) {
-            Ok(None) => self.respond_single(request, json.root(), meta, out),
-            Ok(Some(calls)) => {
-                let body = self.batch(request, &calls, key, meta)?;
-                self.writer.json(out, body.as_bytes());
-                Ok(())
+            Ok(batch) => {
+                self.respond_calls(request, json.root(), batch.as_deref(), Some(caller), out);
             }
-            Err(rejection) => {
-                self.reject_form(request, "null", &rejection, meta, out);
-                Ok(())
-            }
+            Err(rejection) => reject(self, &rejection, out),
         }
     }
 
-    fn respond_single(
+    /// Answers the calls of a batch, or the single call `root`. `caller` is None where they need no
+    /// key.
+    fn respond_calls(
         &mut self,
         request: &Request<'_>,
-        call: Value<'_>,
-        meta: &RequestMeta<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), OfMainThread> {
-        let (id, call) = rpc_body::read_call(call);
-        match call {
-            Call::Health if request.is_drain_announced => return Err(OfMainThread),
-            Call::MainThread => return Err(OfMainThread),
-            Call::Health => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
-            Call::Rejected(rejection) => self.reject_form(request, &id, &rejection, meta, out),
-            Call::Send { bytes, max_retries } => {
-                let meta = RequestMeta { max_retries, ..*meta };
-                let submitted = self.path.submit(&bytes, &meta, &mut self.sent);
-                write_rpc(&mut self.writer, out, &id, submitted);
-            }
-        }
-        Ok(())
-    }
-
-    /// Answers a call that is refused for its form.
-    fn reject_form(
-        &mut self,
-        request: &Request<'_>,
-        id: &str,
-        rejection: &Rejection,
-        meta: &RequestMeta<'_>,
+        root: Value<'_>,
+        batch: Option<&[Value<'_>]>,
+        caller: Option<&Caller<'_>>,
         out: &mut Vec<u8>,
     ) {
-        self.path.reject(rejection, meta);
-        self.writer.rejected(out, request.endpoint, id, rejection);
+        let mut body = String::new();
+        match batch {
+            Some(calls) => self.push_batch(calls, caller, request.drain, &mut body),
+            None => {
+                let meta = caller.map(|caller| &caller.meta);
+                let (id, answer) = self.answer_call(root, meta, request.drain);
+                match answer {
+                    Answer::Rejected(rejection) => {
+                        return self.writer.rejected(out, request.endpoint, &id, &rejection);
+                    }
+                    answer => answer.push(&mut body, &id),
+                }
+            }
+        }
+        self.writer.json(out, body.as_bytes());
     }
 
-    /// The response to a batch, in the order of its calls. Each further call is charged before it
-    /// is read.
-    fn batch(
+    /// Appends the response to a batch, in the order of its calls. Each further call is charged
+    /// before it is read.
+    fn push_batch(
         &mut self,
-        request: &Request<'_>,
         calls: &[Value<'_>],
-        key: &Key,
-        meta: &RequestMeta<'_>,
-    ) -> Result<String, OfMainThread> {
-        let calls_method = |name| {
-            let is_it = |method: Value<'_>| method.is_text(name);
-            calls.iter().any(|call| call.member("method").is_some_and(is_it))
-        };
-        if request.is_drain_announced && calls_method("getHealth")
-            || MAIN_THREAD_METHODS.into_iter().any(calls_method)
-        {
-            return Err(OfMainThread);
-        }
+        caller: Option<&Caller<'_>>,
+        drain: Drain,
+        body: &mut String,
+    ) {
         // The body's bytes, divided among the calls.
-        let bytes_each = (meta.body_bytes as f64 / calls.len() as f64 + 0.5).floor() as usize;
-        let meta = RequestMeta { body_bytes: bytes_each, ..*meta };
-        let mut body = String::from("[");
+        let size = calls.len() as f64;
+        let meta = caller.map(|Caller { meta, .. }| {
+            let body_bytes = (meta.body_bytes as f64 / size + 0.5).floor() as usize;
+            RequestMeta { body_bytes, ..*meta }
+        });
         for (index, call) in calls.iter().enumerate() {
-            if index > 0 {
-                body.push(',');
+            body.push(if index == 0 { '[' } else { ',' });
+            if let (1.., Some(caller), Some(meta)) = (index, caller, &meta) {
                 let now_ns = self.path.inner.fan_out.now_ns();
-                if let Some(limited) = self.keys.charge_again(key, now_ns) {
-                    self.path.reject(&limited, &meta);
-                    limited.push_rpc(&mut body, &call_id(*call));
+                if let Some(limited) = self.keys.charge_again(caller.key, now_ns) {
+                    self.path.reject(&limited, meta);
+                    limited.push_rpc(body, &call_id(*call));
                     continue;
                 }
             }
-            self.batch_call(*call, &meta, &mut body);
+            let (id, answer) = self.answer_call(*call, meta.as_ref(), drain);
+            answer.push(body, &id);
         }
         body.push(']');
-        Ok(body)
     }
 
-    fn batch_call(&mut self, call: Value<'_>, meta: &RequestMeta<'_>, body: &mut String) {
-        let (id, call) = rpc_body::read_call(call);
-        match call {
-            // Unreachable: `batch` leaves such a batch to the main thread.
-            Call::MainThread => Rejection::internal().push_rpc(body, &id),
-            Call::Health => push_result(body, &id, HEALTHY),
-            Call::Rejected(rejection) => {
+    /// Returns the call's id as JSON text, and its answer. `meta` is None where no key is needed.
+    fn answer_call(
+        &mut self,
+        call: Value<'_>,
+        meta: Option<&RequestMeta<'_>>,
+        drain: Drain,
+    ) -> (String, Answer) {
+        let (id, call) = rpc_body::read_call(call, &self.keyless_methods);
+        let answer = match (call, meta) {
+            (Call::Keyless(Keyless::Health), _) if drain == Drain::None => Answer::Healthy,
+            (Call::Keyless(Keyless::Health), _) => Answer::Unhealthy,
+            (Call::Keyless(Keyless::Result(result)), _) => Answer::Result(result),
+            (Call::Rejected(rejection), Some(meta)) => {
                 self.path.reject(&rejection, meta);
-                rejection.push_rpc(body, &id);
+                Answer::Rejected(rejection)
             }
-            Call::Send { bytes, max_retries } => {
+            (Call::Rejected(rejection), None) => {
+                self.path.counters.reject(rejection.reason);
+                Answer::Rejected(rejection)
+            }
+            (Call::Send { bytes, max_retries }, Some(meta)) => {
                 let meta = RequestMeta { max_retries, ..*meta };
                 match self.path.submit(&bytes, &meta, &mut self.sent) {
-                    Ok(signature) => push_result(body, &id, signature.text()),
-                    Err(rejection) => rejection.push_rpc(body, &id),
+                    Ok(signature) => Answer::Accepted(signature),
+                    Err(rejection) => Answer::Rejected(rejection),
                 }
             }
+            // Unreachable: it needs a key.
+            (Call::Send { .. }, None) => Answer::Rejected(Rejection::internal()),
+        };
+        (id, answer)
+    }
+}
+
+/// Who has sent a request.
+struct Caller<'a> {
+    key: &'a Key,
+    meta: RequestMeta<'a>,
+}
+
+/// The answer to a JSON-RPC call.
+enum Answer {
+    Accepted(SignatureText),
+    Healthy,
+    Unhealthy,
+    /// JSON text.
+    Result(Arc<str>),
+    Rejected(Rejection),
+}
+
+impl Answer {
+    /// Appends the response; `id` is JSON text.
+    fn push(&self, body: &mut String, id: &str) {
+        match self {
+            Self::Accepted(signature) => push_result(body, id, signature.text()),
+            Self::Healthy => push_result(body, id, HEALTHY),
+            Self::Unhealthy => push_unhealthy(body, id),
+            Self::Result(result) => push_result_json(body, id, result),
+            Self::Rejected(rejection) => rejection.push_rpc(body, id),
         }
     }
 }
@@ -413,9 +372,8 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         self.keys.has(token)
     }
 
-    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
-        let act = |this: &mut Self, out: &mut Vec<u8>| this.admit(request, out);
-        self.guard(request.endpoint, out, act).unwrap_or(Handled::Answered)
+    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) {
+        self.guard(request.endpoint, out, |this, out| this.admit(request, out));
     }
 
     fn refuse_unread(
@@ -423,24 +381,19 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         request: &Request<'_>,
         reason: UnreadReason,
         out: &mut Vec<u8>,
-    ) -> Option<Reason> {
+    ) -> Reason {
         let act = |this: &mut Self, out: &mut Vec<u8>| this.reject_unread(request, reason, out);
-        self.guard(request.endpoint, out, act).unwrap_or(Some(Reason::Internal))
+        self.guard(request.endpoint, out, act).unwrap_or(Reason::Internal)
     }
 
     fn refuse_draining(&mut self, endpoint: Endpoint, out: &mut Vec<u8>) {
         self.path.inner.fan_out.flush_if_due(self.path.inner.fan_out.now_ns());
-        let rejection = Rejection::draining();
-        self.path.counters.reject(rejection.reason);
-        self.refuse_without_body(endpoint, &rejection, out);
+        self.refuse_as_draining(endpoint, out);
     }
 
-    fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
+    fn ping(&mut self, is_head_only: bool, out: &mut Vec<u8>) {
         self.path.counters.add(Counter::Requests, 1.0);
-        match *health {
-            Health::Ping { is_head_only } => self.writer.ping(out, is_head_only),
-            Health::Rpc { id } => self.writer.rpc_result(out, id, HEALTHY),
-        }
+        self.writer.ping(out, is_head_only);
     }
 
     fn proxied(&mut self) {
@@ -456,11 +409,8 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         self.path.counters.set(Counter::RequestsOpen, count as f64);
     }
 
-    fn proxy_rejected(&mut self, charged_token: Option<&[u8]>) {
+    fn overloaded(&mut self) {
         self.path.counters.reject(Reason::Overloaded);
-        if let Some(token) = charged_token {
-            self.keys.refund_token(token);
-        }
     }
 
     fn idle(&mut self) {

@@ -15,7 +15,7 @@ fn error_of_form_is_answered_and_recorded_without_a_latency() {
     .into_iter()
     .enumerate()
     {
-        assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes()), Handled::Answered);
+        fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes());
         assert!(fixture.out[b"what was there".len()..].starts_with(b"HTTP/1.1 200 OK\r\n"));
         let response = fixture.response();
         assert!(response.starts_with(r#"{"jsonrpc":"2.0","error":{"#), "{response}");
@@ -37,11 +37,12 @@ fn request_without_a_valid_key_is_answered_counted_and_not_charged() {
     for (token, message) in [
         (b"another key, unknown".as_slice(), unknown),
         (b"too short", unknown),
+        ("0123456789abcdeß".as_bytes(), unknown),
         (b"", missing),
         (b"td_live_x", "the API key has a typing error: its checksum does not match"),
     ] {
         for endpoint in [Endpoint::Raw, Endpoint::JsonRpc] {
-            assert_eq!(fixture.take(endpoint, token, &good(1)), Handled::Answered);
+            fixture.take(endpoint, token, &good(1));
             let head = fixture.out[b"what was there".len()..].to_vec();
             assert!(head.starts_with(b"HTTP/1.1 401 Unauthorized: "));
             let head = String::from_utf8(head).unwrap();
@@ -51,11 +52,11 @@ fn request_without_a_valid_key_is_answered_counted_and_not_charged() {
             assert!(endpoint == Endpoint::Raw || body.ends_with(r#","id":null}"#), "{body}");
         }
     }
-    assert_eq!(fixture.counter(Counter::Requests), 8.0);
-    assert_eq!(fixture.handler.path.counters.rejections(Reason::Unauthorized), 8.0);
+    assert_eq!(fixture.counter(Counter::Requests), 10.0);
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::Unauthorized), 10.0);
     assert_eq!((fixture.given(), fixture.depth()), (0, 0));
     for number in [1, 2] {
-        assert_eq!(fixture.post(&good(number)), Handled::Answered);
+        fixture.post(&good(number));
     }
     assert_eq!(fixture.given(), 2);
 }
@@ -64,7 +65,7 @@ fn request_without_a_valid_key_is_answered_counted_and_not_charged() {
 fn request_before_keys_were_read_is_answered_503() {
     let mut fixture = Fixture::usual();
     fixture.handler.keys = Arc::default();
-    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    fixture.post(&good(1));
     assert!(
         fixture.out[b"what was there".len()..].starts_with(b"HTTP/1.1 503 Service Unavailable")
     );
@@ -82,23 +83,21 @@ fn only_a_small_body_that_asks_for_nothing_but_health_needs_no_key() {
         (health.to_string(), ok.to_string()),
         (format!("[{health},{health}]"), format!("[{ok},{ok}]")),
     ] {
-        assert_eq!(fixture.take(Endpoint::JsonRpc, b"", body.as_bytes()), Handled::Answered);
+        fixture.take(Endpoint::JsonRpc, b"", body.as_bytes());
         assert_eq!(fixture.response(), expected);
     }
     for body in [form.to_string(), format!("[{form}]")] {
-        assert_eq!(fixture.take(Endpoint::JsonRpc, b"no key", body.as_bytes()), Handled::Answered);
+        fixture.take(Endpoint::JsonRpc, b"no key", body.as_bytes());
         assert!(fixture.response().contains("-32600"));
     }
     assert_eq!(fixture.handler.path.counters.rejections(Reason::InvalidRequest), 2.0);
     let large = format!("{health}{}", " ".repeat(KEYLESS_BODY_BYTES_MAX));
     let call = r#"{"id":1,"jsonrpc":"2.0","method":"sendTransaction"}"#;
     for body in [large, format!("[{health},{call}]"), "[]".into(), "{".into(), String::new()] {
-        assert_eq!(fixture.take(Endpoint::JsonRpc, b"", body.as_bytes()), Handled::Answered);
+        fixture.take(Endpoint::JsonRpc, b"", body.as_bytes());
         assert!(fixture.response().contains("no API key was found"), "{body}");
     }
     assert_eq!((fixture.given(), fixture.depth()), (0, 0));
-    fixture.is_drain_announced = true;
-    assert!(!is_limit_charged(fixture.take(Endpoint::JsonRpc, b"", health.as_bytes())));
 }
 
 #[test]
@@ -106,7 +105,7 @@ fn key_that_its_policy_does_not_allow_is_answered_and_recorded_for_its_account()
     let ranges = Some("203.0.113.0/24".into());
     let policy = PolicyTerms { ranges, ..PolicyTerms::default() };
     let mut fixture = Fixture::with(2.0, Some(policy));
-    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    fixture.post(&good(1));
     let body = fixture.response();
     assert!(body.contains("the API key may not be used from this address"), "{body}");
     let message =
@@ -117,19 +116,11 @@ fn key_that_its_policy_does_not_allow_is_answered_and_recorded_for_its_account()
 }
 
 #[test]
-fn key_that_only_the_main_thread_can_judge_is_proxied_uncharged() {
-    let mut fixture = Fixture::usual();
-    let token = "0123456789abcdeß".as_bytes();
-    assert!(!is_limit_charged(fixture.take(Endpoint::Raw, token, &good(1))));
-    assert_eq!((fixture.counter(Counter::Proxied), fixture.depth()), (1.0, 0));
-}
-
-#[test]
 fn body_that_is_too_large_is_charged_answered_and_recorded_for_its_account() {
     let mut fixture = Fixture::usual();
     let reason = UnreadReason::TooLarge(16_385, 16_384);
     for number in 0..2 {
-        assert_eq!(fixture.refuse_unread(TOKEN, reason), Some(Reason::TooLarge));
+        assert_eq!(fixture.refuse_unread(TOKEN, reason), Reason::TooLarge);
         let text = String::from_utf8(fixture.out[b"what was there".len()..].to_vec()).unwrap();
         let message = "the body has 16385 bytes, at most 16384 are accepted here";
         assert!(
@@ -144,7 +135,7 @@ fn body_that_is_too_large_is_charged_answered_and_recorded_for_its_account() {
             [3.0, ACCOUNT_SIZE, 0.0, Reason::TooLarge as usize as f64]
         );
     }
-    assert_eq!(fixture.refuse_unread(TOKEN, reason), Some(Reason::RateLimited));
+    assert_eq!(fixture.refuse_unread(TOKEN, reason), Reason::RateLimited);
     assert!(fixture.response().contains("the rate limit of plan Basic is"));
     let counters = &fixture.handler.path.counters;
     assert_eq!(
@@ -155,32 +146,26 @@ fn body_that_is_too_large_is_charged_answered_and_recorded_for_its_account() {
 }
 
 #[test]
-fn submission_is_refused_unread_for_its_key_unless_only_the_main_thread_can_judge_that() {
+fn submission_is_refused_unread_for_its_key() {
     let mut fixture = Fixture::usual();
     assert_eq!(
         fixture.refuse_unread(b"another key, unknown", UnreadReason::KeyUnknown),
-        Some(Reason::Unauthorized)
+        Reason::Unauthorized
     );
     assert!(fixture.response().contains("the API key is unknown or revoked"));
     // It came meanwhile, so it is refused as it was found.
-    assert_eq!(fixture.refuse_unread(TOKEN, UnreadReason::KeyUnknown), Some(Reason::Unauthorized));
+    assert_eq!(fixture.refuse_unread(TOKEN, UnreadReason::KeyUnknown), Reason::Unauthorized);
     assert!(fixture.response().contains("the API key is unknown or revoked"));
     // It was revoked meanwhile.
     assert_eq!(
         fixture.refuse_unread(b"another key, unknown", UnreadReason::TooLarge(2, 1)),
-        Some(Reason::Unauthorized)
+        Reason::Unauthorized
     );
     assert!(fixture.response().contains("the API key is unknown or revoked"));
     let numbers = |fixture: &Fixture| {
         let refused = fixture.handler.path.counters.rejections(Reason::Unauthorized);
         (refused, fixture.counter(Counter::Requests), fixture.depth())
     };
-    assert_eq!(numbers(&fixture), (3.0, 3.0, 0));
-    let token = "0123456789abcdeß".as_bytes();
-    for reason in [UnreadReason::KeyUnknown, UnreadReason::TooLarge(2, 1)] {
-        assert_eq!(fixture.refuse_unread(token, reason), None);
-        assert_eq!(fixture.response(), "");
-    }
     assert_eq!(numbers(&fixture), (3.0, 3.0, 0));
 }
 
@@ -202,7 +187,7 @@ fn submission_during_the_drain_is_refused_whoever_sent_it() {
 fn request_over_the_limit_is_answered_before_its_body_is_examined() {
     let mut fixture = Fixture::usual();
     for number in [1, 2] {
-        assert_eq!(fixture.post(&good(number)), Handled::Answered);
+        fixture.post(&good(number));
     }
     fixture.response();
     let limit = "the rate limit of plan Basic is 1 requests a second with a burst of 2; the next";
@@ -214,7 +199,7 @@ fn request_over_the_limit_is_answered_before_its_body_is_examined() {
             "HTTP/1.1 429",
         ),
     ] {
-        assert_eq!(fixture.take(endpoint, TOKEN, &good(3)), Handled::Answered);
+        fixture.take(endpoint, TOKEN, &good(3));
         let head = String::from_utf8(fixture.out[b"what was there".len()..].to_vec()).unwrap();
         assert!(head.starts_with(status), "{head}");
         assert!(head.contains("\r\nratelimit-policy: \"Basic\";q=1;w=1\r\n"), "{head}");
@@ -236,7 +221,7 @@ fn request_over_the_limit_is_answered_before_its_body_is_examined() {
 fn invalid_transaction_is_answered_recorded_and_not_cached() {
     let mut fixture = Fixture::usual();
     let poor = transaction(1, 999);
-    assert_eq!(fixture.post(&poor), Handled::Answered);
+    fixture.post(&poor);
     let message = "a tip of 999 lamports was found where 1000 is the minimum";
     assert_eq!(
         fixture.response(),
@@ -249,7 +234,7 @@ fn invalid_transaction_is_answered_recorded_and_not_cached() {
     assert_eq!([12, 13, 14].map(|at| fixture.field(0, at)), expected);
     let error = f64::from(DecodeError::tip_too_low as u8);
     assert_eq!([15, 16, 17].map(|at| fixture.field(0, at)), [error, 999.0, 1000.0]);
-    assert_eq!(fixture.post(b""), Handled::Answered);
+    fixture.post(b"");
     let counters = &fixture.handler.path.counters;
     let reasons = [Reason::TipMissing, Reason::Undecodable];
     assert_eq!(reasons.map(|reason| counters.rejections(reason)), [1.0, 1.0]);
@@ -265,7 +250,7 @@ fn invalid_transaction_of_a_call_is_answered_with_its_id() {
     let text = base64(&transaction(1, 999));
     let call =
         format!(r#"{{"jsonrpc":"2.0","id":"a1","method":"sendTransaction","params":["{text}"]}}"#);
-    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes());
     let head = fixture.out[b"what was there".len()..].to_vec();
     assert!(head.starts_with(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"));
     let body = fixture.response();
@@ -280,12 +265,12 @@ fn invalid_transaction_of_a_call_is_answered_with_its_id() {
 fn bytes_that_no_transaction_starts_with_are_examined_for_base58() {
     let mut fixture = Fixture::usual();
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["AAAA"]}"#;
-    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes());
     assert!(fixture.response().contains("signatures_none"));
     // The base58 of a transaction's start, whose size is also possible for base64.
     let text = "1".repeat(3) + "2VfUX";
     let call = call.replace("AAAA", &text);
-    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes());
     assert_eq!(fixture.handler.path.counters.rejections(Reason::Undecodable), 2.0);
 }
 
@@ -293,12 +278,12 @@ fn bytes_that_no_transaction_starts_with_are_examined_for_base58() {
 fn rejection_is_answered_without_a_record_while_half_of_the_ring_is_unread() {
     let mut fixture = Fixture::new(1e6);
     fixture.fill(SUBMISSION_UNITS_MAX / 2);
-    assert_eq!(fixture.post(&transaction(1, 998)), Handled::Answered);
+    fixture.post(&transaction(1, 998));
     assert!(fixture.response().contains("a tip of 998 lamports"));
     assert_eq!(fixture.events.unread(), SUBMISSION_UNITS_MAX / 2);
     assert_eq!(fixture.counter(Counter::RejectionRecordsDropped), 1.0);
     // What is sent still has room.
-    assert_eq!(fixture.post(&good(2)), Handled::Answered);
+    fixture.post(&good(2));
     assert_eq!(fixture.given(), 1);
     assert!(fixture.events.unread() > SUBMISSION_UNITS_MAX / 2);
 }
@@ -307,18 +292,17 @@ fn rejection_is_answered_without_a_record_while_half_of_the_ring_is_unread() {
 fn transaction_is_refused_while_no_leader_is_connected() {
     let mut fixture = Fixture::new(9.0);
     fixture.targets.publish(&[], 0, 0);
-    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    fixture.post(&good(1));
     assert!(fixture.response().contains("\"reason\":\"no_leader\""));
     let text = base64(&good(1));
     let call =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
-    let handled = fixture.take(Endpoint::JsonRpc, TOKEN, format!("[{call},{call}]").as_bytes());
-    assert_eq!(handled, Handled::Answered);
+    fixture.take(Endpoint::JsonRpc, TOKEN, format!("[{call},{call}]").as_bytes());
     assert_eq!(fixture.response().matches("\"reason\":\"no_leader\"").count(), 2);
     assert_eq!((fixture.depth(), fixture.given()), (3, 0));
     assert_eq!(fixture.handler.path.counters.rejections(Reason::NoLeader), 3.0);
     // An invalid one is refused for what it is, and nothing is reserved.
-    assert_eq!(fixture.post(&transaction(1, 999)), Handled::Answered);
+    fixture.post(&transaction(1, 999));
     assert!(fixture.response().contains("tip_missing"));
     assert_eq!(fixture.other.reserve(&good(1), 1, 1_000_000_000), Reservation::New);
     assert_eq!(fixture.counter(Counter::Proxied), 0.0);
@@ -328,14 +312,14 @@ fn transaction_is_refused_while_no_leader_is_connected() {
 fn a_transaction_that_no_leaders_queue_takes_is_refused_here() {
     let mut fixture = Fixture::usual();
     fixture.is_full.set(true);
-    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    fixture.post(&good(1));
     let response = fixture.response();
     assert!(response.contains("\"reason\":\"overloaded\""), "{response}");
     // It was published, nothing of it was sent, and it was refused.
     assert_eq!((fixture.depth(), fixture.state(0), fixture.field(1, 0)), (2, VOID, 3.0));
     // Nothing is reserved: the next attempt is sent, and other transactions are.
     fixture.is_full.set(false);
-    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    fixture.post(&good(1));
     assert!(fixture.response().contains(&signature(&good(1))));
     assert_eq!(fixture.counter(Counter::Proxied), 0.0);
 }

@@ -75,14 +75,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             return Err(Reason::Unauthorized);
         };
         let admitted = self.keys.admit_key(key, client.from, received_ns, unix_ms);
-        admitted.map_err(|not_admitted| {
-            if let Some(rejection) = self.not_admitted(not_admitted, received_ns) {
-                return rejection.reason;
-            }
-            // No stream can be passed to the main thread.
-            self.path.counters.reject(Reason::Overloaded);
-            Reason::Overloaded
-        })
+        admitted.map_err(|not_admitted| self.not_admitted(not_admitted, received_ns).reason)
     }
 }
 

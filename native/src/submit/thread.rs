@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use crate::decode::decoder::Decoder;
 use crate::http::event_loop;
 use crate::http::mailbox::{Command, EventLoopHandle, mailbox};
+use crate::http::rpc_body::KeylessMethods;
 use crate::quic::engine::Engine;
 use crate::quic::event_ring::Waker;
 use crate::submit::counters::Counters;
@@ -43,6 +44,8 @@ pub struct Options {
     pub decoder: Arc<Decoder>,
     /// Every key.
     pub keys: Arc<KeyTable>,
+    /// Which methods need none.
+    pub keyless_methods: Arc<KeylessMethods>,
     /// Whether the thread gets a real-time priority.
     pub is_realtime: bool,
 }
@@ -137,7 +140,8 @@ fn handler_of(
     };
     let counters = Counters::open(&shared.counters)?;
     let idle_timeout_ns = options.event_loop.idle_timeout_ns;
-    Some(SubmitHandler::new(path, options.keys.clone(), counters, status, idle_timeout_ns))
+    let (keys, keyless_methods) = (options.keys.clone(), options.keyless_methods.clone());
+    Some(SubmitHandler::new(path, keys, keyless_methods, counters, status, idle_timeout_ns))
 }
 
 #[cfg(test)]
@@ -165,7 +169,6 @@ mod tests {
         let event_loop = event_loop::Options {
             upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
             forwarded_header_name: "x-name".into(),
-            ingress_thread: 0,
             connections_max: 8,
             upstream_connections_max: 8,
             upstream_connections_per_address: 8,
@@ -174,7 +177,8 @@ mod tests {
         };
         let decoder = Arc::new(Decoder::new(&[1; 32], 0.0, true, 1).unwrap());
         let keys = Arc::default();
-        Options { event_loop, engine, decoder, keys, is_realtime: false }
+        let keyless_methods = Arc::default();
+        Options { event_loop, engine, decoder, keys, keyless_methods, is_realtime: false }
     }
 
     #[test]

@@ -53,16 +53,22 @@ export interface ServiceInfo {
   readonly version: string;
 }
 
+/** The results of the methods besides `getHealth` that need no key, as JSON text. */
+export function keylessResults(
+  info: ServiceInfo,
+): { readonly method: KeylessMethod; readonly json: string }[] {
+  const version = { "solana-core": NETWORK_VERSION, "feature-set": 0, touchdown: info.version };
+  return [
+    { method: "getTipAccounts", json: JSON.stringify(info.tipAccounts) },
+    { method: "getVersion", json: JSON.stringify(version) },
+    { method: "rpc.discover", json: JSON.stringify(openRpc(info.version)) },
+  ];
+}
+
 /** `draining` rejects what arrives while this edge drains. */
 export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandler {
   const { clock, access, submit, submitCall, tracker, health } = deps;
-  const tipAccounts = JSON.stringify(deps.info.tipAccounts);
-  const version = JSON.stringify({
-    "solana-core": NETWORK_VERSION,
-    "feature-set": 0,
-    touchdown: deps.info.version,
-  });
-  const description = JSON.stringify(openRpc(deps.info.version));
+  const results = keylessResults(deps.info);
 
   function handleSingle(context: RequestContext, call: unknown, text: string): void {
     const read = readCall(call, text, -1);
@@ -75,16 +81,9 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
   }
 
   function keylessResult(method: KeylessMethod, id: string): string {
-    switch (method) {
-      case "getTipAccounts":
-        return rpcResultJson(id, tipAccounts);
-      case "getVersion":
-        return rpcResultJson(id, version);
-      case "rpc.discover":
-        return rpcResultJson(id, description);
-      case "getHealth":
-        return health.isDraining() ? rpcUnhealthy(id) : rpcResult(id, HEALTHY);
-    }
+    const found = results.find((each) => each.method === method);
+    if (found !== undefined) return rpcResultJson(id, found.json);
+    return health.isDraining() ? rpcUnhealthy(id) : rpcResult(id, HEALTHY);
   }
 
   function handleSend(context: RequestContext, { id, bytes, maxRetries }: SendCall): void {
@@ -145,8 +144,7 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
 
   return {
     handle(context, bytes) {
-      // Already set for a request that an ingress thread proxied with its receive time.
-      if (context.receivedNs === 0) context.receivedNs = clock.nowNs();
+      context.receivedNs = clock.nowNs();
       if (submitCall === null || context.principal === null) {
         handleParsed(context, bytes);
         return;

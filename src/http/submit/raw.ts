@@ -20,9 +20,7 @@ export function createRawHandler(deps: {
   return {
     handle(context: RequestContext, body: Uint8Array): void {
       const bytes = context.isText ? decodedText(body) : body;
-      // Already set for a request that an ingress thread proxied with its receive time.
-      const receivedNs = context.receivedNs === 0 ? clock.nowNs() : context.receivedNs;
-      context.receivedNs = receivedNs;
+      context.receivedNs = clock.nowNs();
       submit(submissionOf(context, bytes, null), (result) => context.respond(result));
       if (context.open) tracker.enqueue(context);
     },

@@ -231,7 +231,8 @@ it("what is refused of reading is no submission that was refused", async () => {
   expect(edge?.refused).toEqual([]);
   const raw = "/api/v1/sendRawTransaction";
   for (let sent = 0; sent < 3; sent += 1) await get(raw, { key: SLOW_KEY, method: "POST" });
-  expect(edge?.refused).toEqual(["slow rate_limited"]);
+  const limited = edge?.refused.filter((line) => line.endsWith("rate_limited"));
+  expect(limited).toEqual(["slow rate_limited"]);
 });
 
 describe("a stream", () => {

@@ -2,18 +2,15 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { createForwardedHeaderName, readForwardedHeader } from "../../src/http/proxied-request.ts";
-import type { ProxySource } from "../../src/http/request-checks.ts";
+import { createForwardedHeaderName } from "../../src/http/forwarded-header.ts";
 import {
   connectRaw,
   NARROW_KEY,
   once,
   post,
   RAW,
-  RPC,
   SIGNATURE,
   SLOW_KEY,
-  sendCall,
   startFixture,
   WITH_KEY,
 } from "../conformance/http-fixture.ts";
@@ -32,24 +29,18 @@ afterEach(async () => {
 
 /** A server behind ingress threads. */
 async function behind() {
-  const proxySource: ProxySource = { headerName: NAME };
   const receipts = receiptSource({
     find: (signature, account) =>
       signature === SIGNATURE && account === "narrow" ? { signature, status: "landed" } : null,
   });
-  const edge = await startFixture({ proxySource, receipts });
+  const edge = await startFixture({ forwardedHeader: NAME, receipts });
   ends.push(edge.stop);
   return { edge };
 }
 
 /** The forwarded header of an ingress thread. */
-function forwarded({
-  from = "127.0.0.1",
-  ingressThread = 0,
-  isCharged = false,
-  atNs = 0,
-} = {}): string {
-  return `${NAME}: ${from} ${ingressThread} ${isCharged ? 1 : 0} ${atNs}`;
+function forwarded(from = "127.0.0.1"): string {
+  return `${NAME}: ${from}`;
 }
 
 function ask(path: string, ...headers: readonly string[]): string {
@@ -64,43 +55,17 @@ describe("the name of the forwarded header", () => {
   });
 });
 
-describe("the value of the forwarded header", () => {
-  it("is address, thread, whether it is charged, and arrival time", () => {
-    expect(readForwardedHeader("203.0.113.7 12 1 1234567890123456")).toEqual({
-      remoteAddress: "203.0.113.7",
-      ingressThread: 12,
-      isLimitCharged: true,
-      receivedNs: 1_234_567_890_123_456,
-    });
-    expect(readForwardedHeader("2001:db8::7 0 0 0")).toEqual({
-      remoteAddress: "2001:db8::7",
-      ingressThread: 0,
-      isLimitCharged: false,
-      receivedNs: 0,
-    });
-  });
-
-  it("reads as an unknown client if it is empty", () => {
-    expect(readForwardedHeader("")).toEqual({
-      remoteAddress: "",
-      ingressThread: -1,
-      isLimitCharged: false,
-      receivedNs: 0,
-    });
-  });
-});
-
 describe("a proxied request", () => {
   const withHeader = (header: string, key: string) => post(RAW, BYTES, [header, key]);
 
   it("has the address that the ingress thread forwards, for restricted keys", async () => {
     const { edge } = await behind();
     const statusOf = async (from: string) =>
-      (await once(edge.port, withHeader(forwarded({ from }), NARROW))).status;
+      (await once(edge.port, withHeader(forwarded(from), NARROW))).status;
     expect(await statusOf(WITHIN)).toBe(200);
     expect(await statusOf("2001:db8::1")).toBe(200);
     expect(await statusOf("198.51.100.1")).toBe(401);
-    const refused = await once(edge.port, withHeader(forwarded({ from: "198.51.100.1" }), NARROW));
+    const refused = await once(edge.port, withHeader(forwarded("198.51.100.1"), NARROW));
     expect(refused.body).toContain("may not be used from this address");
     expect(edge.violations.at(-1)).toMatch(/^narrow .* came from 198\.51\.100\.1$/);
   });
@@ -110,8 +75,8 @@ describe("a proxied request", () => {
     const path = `/api/v1/transactions/${SIGNATURE}`;
     const statusOf = async (...headers: readonly string[]) =>
       (await once(edge.port, ask(path, ...headers, NARROW))).status;
-    expect(await statusOf(forwarded({ from: WITHIN }))).toBe(200);
-    expect(await statusOf(forwarded({ from: "198.51.100.1" }))).toBe(401);
+    expect(await statusOf(forwarded(WITHIN))).toBe(200);
+    expect(await statusOf(forwarded("198.51.100.1"))).toBe(401);
   });
 
   it("has no address if its ingress thread could not forward one", async () => {
@@ -123,48 +88,27 @@ describe("a proxied request", () => {
     expect((await once(edge.port, withHeader("x-other: y", WITH_KEY))).status).toBe(200);
   });
 
-  it("is not charged again if the ingress thread charged it", async () => {
+  it("is charged", async () => {
     const { edge } = await behind();
-    const statusOf = async (isCharged: boolean) =>
-      (await once(edge.port, withHeader(forwarded({ isCharged }), SLOW))).status;
-    const isCharged = [];
-    for (let count = 0; count < 5; count += 1) isCharged.push(await statusOf(true));
-    expect(isCharged).toEqual([200, 200, 200, 200, 200]);
-    const unpaid = [];
-    for (let count = 0; count < 3; count += 1) unpaid.push(await statusOf(false));
-    expect(unpaid).toEqual([200, 200, 429]);
-    expect(await statusOf(true)).toBe(200);
-    expect(edge.submitted.map(({ account }) => account)).toEqual(new Array(8).fill("slow"));
-  });
-
-  it("is bounded in its size, charged or not", async () => {
-    const { edge } = await behind();
-    for (const isCharged of [true, false]) {
-      const head = post(RAW, "", [forwarded({ isCharged }), WITH_KEY]).toString();
-      const large = head.replace("Content-Length: 0", "Content-Length: 16385");
-      expect((await once(edge.port, large)).status).toBe(413);
+    const statuses = [];
+    for (let count = 0; count < 3; count += 1) {
+      statuses.push((await once(edge.port, withHeader(forwarded(), SLOW))).status);
     }
+    expect(statuses).toEqual([200, 200, 429]);
+    expect(edge.submitted.map(({ account }) => account)).toEqual(["slow", "slow"]);
   });
 
-  it("arrived when the ingress thread had received all of it", async () => {
+  it("is bounded in its size", async () => {
     const { edge } = await behind();
-    const header = forwarded({ isCharged: true, atNs: 1_234_567_890 });
-    await once(edge.port, post(RAW, BYTES, [header, WITH_KEY]));
-    await once(edge.port, post(RPC, sendCall(BYTES), [header, WITH_KEY]));
-    await once(edge.port, post(RAW, BYTES, [forwarded({ isCharged: true }), WITH_KEY]));
-    const [raw, rpc, rest] = edge.submitted.map(({ receivedNs }) => receivedNs);
-    expect([raw, rpc]).toEqual([1_234_567_890, 1_234_567_890]);
-    // The rest of the body came later, so this server's own receive time counts.
-    expect(rest).toBeGreaterThan(1_234_567_890);
+    const head = post(RAW, "", [forwarded(), WITH_KEY]).toString();
+    const large = head.replaceAll("Content-Length: 0", "Content-Length: 16385");
+    expect((await once(edge.port, large)).status).toBe(413);
   });
 
   it("is refused like every other while the server drains", async () => {
     const { edge } = await behind();
     edge.server.rejectNewWork();
-    const { status, headers } = await once(
-      edge.port,
-      withHeader(forwarded({ isCharged: true }), WITH_KEY),
-    );
+    const { status, headers } = await once(edge.port, withHeader(forwarded(), WITH_KEY));
     expect([status, headers.get("connection")]).toEqual([503, "close"]);
   });
 
@@ -173,7 +117,7 @@ describe("a proxied request", () => {
     const client = await connectRaw(edge.port);
     const statuses = [];
     for (const from of [WITHIN, "198.51.100.1", WITHIN]) {
-      client.write(withHeader(forwarded({ from }), NARROW));
+      client.write(withHeader(forwarded(from), NARROW));
       statuses.push((await client.response()).status);
     }
     // Nothing is left of the previous request.
@@ -186,7 +130,7 @@ describe("a proxied request", () => {
   it.each([0, 1])("without a body is answered, whole or in pieces: %d", async (pieces) => {
     const { edge } = await behind();
     const client = await connectRaw(edge.port);
-    const request = post(RAW, "", [forwarded({ isCharged: true, atNs: 1_234 }), WITH_KEY]);
+    const request = post(RAW, "", [forwarded(), WITH_KEY]);
     const cut = pieces === 0 ? request.length : 60;
     client.write(request.subarray(0, cut));
     for (let i = 0; i < 20; i += 1) await turn();
@@ -199,10 +143,7 @@ describe("a proxied request", () => {
 describe("a forwarded header of a client", () => {
   it("is ignored under another name", async () => {
     const { edge } = await behind();
-    const header = forwarded({ from: WITHIN, isCharged: true }).replace(
-      NAME,
-      createForwardedHeaderName(),
-    );
+    const header = forwarded(WITHIN).replace(NAME, createForwardedHeaderName());
     expect((await once(edge.port, post(RAW, BYTES, [header, NARROW]))).status).toBe(401);
     const slow = [];
     for (let count = 0; count < 3; count += 1) {
@@ -213,10 +154,7 @@ describe("a forwarded header of a client", () => {
 
   it("is ignored after the ingress thread's own header", async () => {
     const { edge } = await behind();
-    const headers = [
-      forwarded({ from: "198.51.100.1", ingressThread: 2 }),
-      forwarded({ from: WITHIN, isCharged: true }),
-    ];
+    const headers = [forwarded("198.51.100.1"), forwarded(WITHIN)];
     expect((await once(edge.port, post(RAW, BYTES, [...headers, NARROW]))).status).toBe(401);
     expect((await once(edge.port, post(RAW, BYTES, [...headers, WITH_KEY]))).status).toBe(200);
   });
@@ -224,7 +162,7 @@ describe("a forwarded header of a client", () => {
   it("is ignored without ingress threads: the request has its own address", async () => {
     const edge = await startFixture();
     ends.push(edge.stop);
-    const header = forwarded({ from: "198.51.100.1", isCharged: true });
+    const header = forwarded("198.51.100.1");
     expect((await once(edge.port, post(RAW, BYTES, [header, NARROW]))).status).toBe(200);
     const slow = [];
     for (let count = 0; count < 3; count += 1) {
