@@ -213,7 +213,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             Endpoint::JsonRpc => {
                 let call = read_call(body, transaction.as_mut_slice());
                 let bytes = call.as_ref().and_then(|call| transaction.get(..call.size));
-                // One that does not may be base58, which the parser of any form can detect.
+                // A text of other bytes may be base58, which the parser of any form can detect.
                 match (call, bytes.filter(|bytes| starts_well(bytes))) {
                     (Some(call), Some(bytes)) => {
                         // Printable ASCII, as `read_call` returns it.
