@@ -214,8 +214,9 @@ export function createAccessControl(
       key.changes = changes;
       return key.principal;
     }
-    // A query can be decoded to one. What is hashed of a public key has one: it is no API key.
-    if (token.includes("\0")) return null;
+    // A query can be decoded to any text. What is hashed of a public key has a zero byte, and is no
+    // API key.
+    if (NOT_PRINTABLE.test(token)) return null;
     // As a string, because allocating a buffer costs three times as much as the hash.
     digest.write(hash("sha256", token, "binary"), "latin1");
     const principal = deps.keys.lookup(digest);
@@ -359,5 +360,7 @@ export const KEYS_UNREAD: Rejection = {
 };
 const DIGEST_BYTES = 32;
 
+/** A character that no API key has. */
+const NOT_PRINTABLE = /[^ -~]/;
 /** Keys whose digest and principal are cached, so that they are not looked up per request. */
 const TOKENS_KNOWN_MAX = 4096;

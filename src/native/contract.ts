@@ -321,10 +321,10 @@ export interface NativeIngress {
 }
 
 /**
- * Refuse submissions and proxy other requests; accept no connection and report when idle; end
- * immediately; proxy health checks; accept no connection and close each with its next response;
- * distribute the datagrams of QUIC clients among the threads again, because a successor has ended;
- * close each connection with its next response.
+ * Refuse submissions; accept no connection and report when idle; end immediately; answer
+ * `getHealth` as unhealthy; accept no connection and close each with its next response; distribute
+ * the datagrams of QUIC clients among the threads again, because a successor has ended; close each
+ * connection with its next response.
  */
 export const INGRESS_THREAD_COMMANDS = {
   drain: 1,

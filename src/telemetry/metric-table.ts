@@ -89,9 +89,9 @@ export const METRICS = [
     ["reason"],
     "Client connections that the edge closed, by too_many, framing (or a body that is too large " +
       "to read), empty_body (a flood of HEAD or OPTIONS) or backpressure (too many unread " +
-      "bytes), and by ingress threads evicted (idle for longest when too many were open), " +
-      "address (connection limit of one address) or slow (head or body incomplete after its " +
-      "timeout).",
+      "bytes), and by ingress threads evicted (idle for longest when too many were open, or with " +
+      "a response unread where too many are), address (connection limit of one address) or slow " +
+      "(head or body incomplete after its timeout).",
   ),
   histogram(
     "touchdown_response_seconds",

@@ -475,6 +475,34 @@ describe.skipIf(native === null)("a client of an ingress thread", () => {
     expect(fronted.ingress?.ingressThreads.requests.proxied).toBeGreaterThan(0);
   });
 
+  it("sees no difference while the edge refuses work", async () => {
+    const edges = [
+      await startFixture({ ingressEngine: null }),
+      await startFixture({ ingressEngine: native }),
+    ];
+    const call = (body: string) => post(RPC, body, [WITH_KEY]).toString("latin1");
+    const version = health("1").replace("Health", "Version");
+    for (const { server, ingress } of edges) {
+      server.rejectNewWork();
+      ingress?.ingressThreads.rejectNewWork();
+    }
+    for (const bytes of [
+      raw(WITH_KEY),
+      call(CALL),
+      call("{"),
+      call(version),
+      call(`[${version},${version.replace("1", "2")}]`),
+      call(`[${version},7]`),
+      get("/ping"),
+      get("/nowhere"),
+    ]) {
+      const [without, through] = await Promise.all(edges.map(({ port }) => said(port, bytes, [])));
+      expect(bodiesOf(through)).toEqual(bodiesOf(without));
+      expect(through).toMatch(/^connection: close/im);
+    }
+    for (const edge of edges) await edge.stop();
+  });
+
   // The library matches only this single token and keeps the connection when others are present.
   it("has its connection closed when it requests that among other options", async () => {
     for (const lines of [
@@ -557,3 +585,10 @@ describe.skipIf(native === null)("a client of an ingress thread", () => {
 
 const statusesOf = (text: string) =>
   [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+
+/** The status lines and bodies of responses: when work is refused the servers pad differently. */
+const bodiesOf = (text: string | undefined) =>
+  text?.split(/^(?=HTTP\/1\.1 )/m).map((response) => {
+    const [line] = response.split("\r\n", 1);
+    return [line, response.slice(response.indexOf("\r\n\r\n")).trimEnd()];
+  });

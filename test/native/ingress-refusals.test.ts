@@ -380,7 +380,8 @@ const BLANKS = ["", "", "", " ", "\n\t", "\r"];
 const METHODS = [
   ...['"sendBundle"', '"getInflightBundleStatuses"'],
   ...['"sendTransaction"', '"sendTransaction"', '"sendTransaction"', '"send\\u0054ransaction"'],
-  ...['"getHealth"', '"getBalance"', "7", `"${"z".repeat(80)}"`],
+  ...['"getHealth"', '"getVersion"', '"get\\u0056ersion"', '"rpc.discover"'],
+  ...['"getBalance"', "7", `"${"z".repeat(80)}"`],
 ];
 
 /** JSON-RPC bodies in many forms; some are no JSON. */

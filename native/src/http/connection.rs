@@ -65,6 +65,8 @@ pub(crate) enum Progress {
 /// The connection is closed.
 struct Disconnected;
 
+/// A client that does not read keeps more of its response only with the permit of a large submission.
+const UNWRITTEN_BYTES_MAX: usize = 16 * 1024;
 /// Asks a client for a body that it withholds (RFC 9110, 10.1.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -105,7 +107,7 @@ pub(crate) struct ConnectionContext<'a, H> {
     pub(crate) upstream_permits: &'a Permits,
     /// Permits for submissions that are larger than `scratch`.
     pub(crate) large_permits: &'a Permits,
-    /// Permits for uploads: proxied requests whose body is incomplete and whose key is unknown.
+    /// Permits for uploads: proxied requests whose body is incomplete.
     pub(crate) upload_permits: &'a Permits,
 }
 
@@ -130,7 +132,7 @@ pub(crate) struct Client {
     input: Vec<u8>,
     /// The submission that is being received, if it is larger than the read buffer.
     large: Option<Box<LargeRequest>>,
-    /// Of one whose response is not completely written, which may be as large.
+    /// Of a large response that is not completely written: to such a submission, or to calls.
     unwritten_permit: Option<Permit>,
     /// The request that is being proxied.
     proxied: Option<ProxiedRequest>,
@@ -218,8 +220,7 @@ impl Client {
         self.proxied.is_none() && self.unread == 0 && self.reading.is_body()
     }
 
-    /// Starts draining: new submissions are refused, and other requests proxied, of which the
-    /// upstream server refuses new work. A request with a pending body is not new.
+    /// Starts draining: new submissions are refused. One with a pending body is not new.
     pub(crate) fn drain(&mut self) {
         self.body_started = self.is_body_pending();
     }
@@ -418,14 +419,16 @@ impl Client {
             self.seen_ns = cx.now_ns;
             self.reading.set(Part::Body, cx.now_ns);
         }
-        let Some(bytes) = large.whole() else {
+        if !large.is_whole() {
             self.large = Some(large);
             return Ok((read_result, ParseOutcome::Pending(self.reading.part())));
-        };
+        }
         self.reading.set(Part::None, cx.now_ns);
-        let (_, next) = self.serve_all(bytes, cx)?;
-        if self.socket.unwritten() > 0 {
-            self.unwritten_permit = Some(large.into_permit());
+        let (bytes, permit) = large.into_parts();
+        self.unwritten_permit = Some(permit);
+        let (_, next) = self.serve_all(&bytes, cx)?;
+        if self.socket.unwritten() == 0 {
+            self.unwritten_permit = None;
         }
         Ok((read_result, next))
     }
@@ -470,8 +473,9 @@ impl Client {
             };
             let is_refused = cx.drain == Drain::Refusing && !self.body_started;
             let drain = if is_refused { cx.drain } else { cx.drain.min(Drain::Announced) };
-            let dispatched = dispatch(*handler, &head, rest, self.from, drain, out);
-            let is_pending = matches!(dispatched, Dispatched::Pending(_) | Dispatched::Large(_));
+            let dispatched =
+                dispatch(*handler, &head, rest, self.from, drain, cx.large_permits, out);
+            let is_pending = matches!(dispatched, Dispatched::Pending(_) | Dispatched::Large(..));
             self.body_started &= is_pending;
             let may_withhold = is_pending && head.expects;
             if may_withhold && !self.is_continued && rest.len() == head.size {
@@ -491,16 +495,20 @@ impl Client {
                         self.closes = true;
                         return Ok((size, ParseOutcome::Ready));
                     }
-                    if self.socket.unwritten() > 0 {
+                    let unwritten = self.socket.unwritten();
+                    if unwritten > UNWRITTEN_BYTES_MAX && self.unwritten_permit.is_none() {
+                        self.unwritten_permit = cx.large_permits.try_acquire(self.from);
+                        if self.unwritten_permit.is_none() {
+                            handler.connection_closed(ClientCloseReason::Evicted);
+                            return Err(Disconnected);
+                        }
+                    }
+                    if unwritten > 0 {
                         return Ok((done, ParseOutcome::Ready));
                     }
                 }
                 Dispatched::Pending(part) => return Ok((done, ParseOutcome::Pending(part))),
-                Dispatched::Large(total) => {
-                    let Some(permit) = cx.large_permits.try_acquire(self.from) else {
-                        self.refuse_overloaded(head.form, OVERLOADED, cx)?;
-                        return Ok((size, ParseOutcome::Ready));
-                    };
+                Dispatched::Large(total, permit) => {
                     self.large = Some(Box::new(LargeRequest::new(rest, total, permit)));
                     let has_started = rest.len() > head.size;
                     let part = if has_started { Part::Body } else { Part::BodyStart };

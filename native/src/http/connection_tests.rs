@@ -7,8 +7,8 @@ use super::*;
 use crate::http::dispatch::REQUEST_BYTES_MAX;
 use crate::http::large_request::LARGE_REQUESTS_MAX;
 use crate::http::test_server::{
-    IDLE_TIMEOUT_S, LIMITS, Limits, TestClient, TestServer, TestUpstream, UPSTREAM_CONNECTIONS_MAX,
-    get, post, put,
+    GROWN, IDLE_TIMEOUT_S, LIMITS, Limits, TestClient, TestServer, TestUpstream,
+    UPSTREAM_CONNECTIONS_MAX, get, post, put,
 };
 
 /// One address may have a quarter of what is bounded.
@@ -154,16 +154,15 @@ fn large_submissions_are_bounded_and_refused_at_the_bound() {
         client.send_text(start);
     }
     server.run_turns();
-    for text in [text.clone(), text.replace("Host", "Expect: 100-continue\r\nHost")] {
-        let mut further = TestClient::to(address);
-        further.send_text(&text);
-        let refused = String::from_utf8(further.receive_all()).unwrap();
-        assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
-        assert!(refused.contains("\r\nConnection: close\r\n"), "{refused}");
-        assert!(refused.contains(r#""reason":"overloaded""#), "{refused}");
-        assert!(refused.ends_with(r#""id":null}"#), "{refused}");
-    }
-    assert_eq!(server.log.lock().unwrap().overloaded, 2);
+    let mut further = TestClient::to(address);
+    further.send_text(&format!("{text}{}", post("known", "hello")));
+    assert_eq!((further.receive(), further.receive()), ("NoRoom".into(), "hello".into()));
+    // A client that withholds the body is not asked for it.
+    let expecting = text.replace("Host", "Expect: 100-continue\r\nHost");
+    further.send_text(&expecting[..expecting.find("\r\n\r\n").unwrap() + 4]);
+    let refused = String::from_utf8(further.receive_all()).unwrap();
+    assert!(refused.starts_with("HTTP/1.1 200 OK\r\nConnection: close\r\n"), "{refused}");
+    assert!(refused.ends_with("NoRoom"), "{refused}");
     let mut other = TestClient::from(std::net::Ipv4Addr::new(127, 0, 0, 2), address);
     other.send_text(&text);
     assert_eq!(other.receive().len(), 20_000);
@@ -202,13 +201,42 @@ fn large_submission_keeps_its_place_until_its_response_is_read() {
     server.run_turns();
     let mut further = TestClient::to(address);
     further.send_text(&text);
-    assert!(further.receive().contains(r#""reason":"overloaded""#));
+    assert_eq!(further.receive(), "NoRoom");
     drop(slow);
     server.run_turns();
-    let mut further = TestClient::to(address);
     further.send_text(&text);
     assert_eq!(further.receive().len(), 100_000);
     drop(others);
+}
+
+#[test]
+fn client_that_does_not_read_large_responses_is_closed_where_others_have_all_the_room() {
+    let upstream = TestUpstream::echo();
+    // One address has room for one.
+    let limits =
+        Limits { upstream_connections: 256, upstream_connections_per_address: 1, ..LIMITS };
+    let (server, address) = TestServer::alone_with(upstream.address, limits);
+    let fill = || {
+        let mut client = TestClient::to(address);
+        // More than the kernel's buffers hold.
+        client.send_text(&post("known", "grow").repeat(400));
+        let mut handled = 1;
+        while handled > 0 {
+            handled = server.handled();
+        }
+        client
+    };
+    let mut slow = fill();
+    assert_eq!(server.log.lock().unwrap().closed, []);
+    let second = fill();
+    assert_eq!(server.log.lock().unwrap().closed, [ClientCloseReason::Evicted]);
+    for _ in 0..400 {
+        assert_eq!(slow.receive().len(), GROWN);
+    }
+    drop(second);
+    let third = fill();
+    assert_eq!(server.log.lock().unwrap().closed.len(), 1);
+    drop(third);
 }
 
 #[test]
@@ -389,7 +417,7 @@ fn large_head_makes_room_for_the_forwarded_header() {
     assert!(client.receive().ends_with(" +5"));
     assert_eq!(client.receive(), "later");
     let received = upstream.next();
-    assert!(received.head.lines().nth(1).unwrap().starts_with("x-secret-name: 127.0.0.1"));
+    assert!(received.head.lines().nth(1).unwrap() == "x-secret-name: 127.0.0.1");
     assert!(!received.head.contains("x: y"));
     assert!(received.head.contains("api-x-token: known\r\n"), "{}", received.head);
     assert_eq!(received.body, b"proxy");

@@ -1,5 +1,5 @@
 //! Hot path: decides what happens with a request as far as it has arrived: answer it here, wait for
-//! the rest, or proxy it. A submission is never proxied.
+//! the rest, or proxy it. A submission with one `Content-Length` is never proxied.
 
 use std::net::IpAddr;
 
@@ -7,6 +7,7 @@ use crate::http::deadline::Part;
 use crate::http::handler::{
     Drain, Endpoint, KEYLESS_BODY_BYTES_MAX, Request, RequestHandler, UnreadReason,
 };
+use crate::http::permits::{Permit, Permits};
 use crate::http::rejection_table::Reason;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
 use crate::http::response::insert_query_warning;
@@ -29,7 +30,7 @@ pub(crate) enum Dispatched {
     /// This part of it is pending.
     Pending(Part),
     /// Its body is pending, and it has so many bytes: more than the read buffer.
-    Large(usize),
+    Large(usize, Permit),
     /// The response is in `out`. The event loop uses no byte of the body.
     Refused {
         /// Whether the connection ends with it; otherwise the event loop discards the body.
@@ -48,25 +49,13 @@ pub(crate) fn dispatch<H: RequestHandler>(
     bytes: &[u8],
     from: IpAddr,
     drain: Drain,
+    large_permits: &Permits,
     out: &mut Vec<u8>,
 ) -> Dispatched {
     let total = head.size + head.body_size;
     let Some(body) = bytes.get(head.size..total) else {
         let has_started = bytes.len() > head.size;
-        let pending = Dispatched::Pending(if has_started { Part::Body } else { Part::BodyStart });
-        let is_small = total <= REQUEST_BYTES_MAX;
-        if is_small && !head.expects {
-            return pending;
-        }
-        let Some(submission) = head.submission() else {
-            return proxy(handler, true);
-        };
-        let may_withhold = head.expects && !has_started;
-        return match before_body(handler, head, submission, may_withhold, from, drain, out) {
-            BeforeBody::Read if is_small => pending,
-            BeforeBody::Read => Dispatched::Large(total),
-            BeforeBody::Decided(dispatched) => dispatched,
-        };
+        return dispatch_incomplete(handler, head, has_started, from, drain, large_permits, out);
     };
     let (endpoint, token) = match &head.ask {
         Ask::Submission(Submission { endpoint, token }) => (*endpoint, token.as_ref()),
@@ -86,43 +75,50 @@ pub(crate) fn dispatch<H: RequestHandler>(
     Dispatched::Answered
 }
 
-/// What happens with a submission whose body has not arrived.
-enum BeforeBody {
-    /// The body is read.
-    Read,
-    Decided(Dispatched),
-}
-
-/// As the main thread's server: the checks of `src/http/request-checks.ts` before the body is read.
-fn before_body<H: RequestHandler>(
+/// The same before the body is complete. A submission is judged as by the main thread's server, with
+/// the checks of `src/http/request-checks.ts`; one that its head suffices to refuse is refused now.
+fn dispatch_incomplete<H: RequestHandler>(
     handler: &mut H,
     head: &CompleteHead<'_>,
-    Submission { endpoint, token }: &Submission<'_>,
-    may_withhold: bool,
+    has_started: bool,
     from: IpAddr,
     drain: Drain,
+    large_permits: &Permits,
     out: &mut Vec<u8>,
-) -> BeforeBody {
+) -> Dispatched {
+    let total = head.size + head.body_size;
+    let pending = Dispatched::Pending(if has_started { Part::Body } else { Part::BodyStart });
+    let is_small = total <= REQUEST_BYTES_MAX;
+    if is_small && !head.expects {
+        return pending;
+    }
+    let Some(Submission { endpoint, token }) = head.submission() else {
+        return proxy(handler, true);
+    };
     let (endpoint, token) = (*endpoint, token.as_ref());
     if may_be_keyless(endpoint, head.body_size) {
-        return BeforeBody::Read;
+        return pending;
     }
     if drain == Drain::Refusing {
-        return BeforeBody::Decided(refuse_draining(handler, head, endpoint, out));
+        return refuse_draining(handler, head, endpoint, out);
     }
     let needed = bytes_max(endpoint);
     let reason = match handler.has_key(token) {
-        true if head.body_size <= needed => return BeforeBody::Read,
-        true => UnreadReason::TooLarge(head.body_size, needed),
         false => UnreadReason::KeyUnknown,
+        true if head.body_size > needed => UnreadReason::TooLarge(head.body_size, needed),
+        true if is_small => return pending,
+        true => match large_permits.try_acquire(from) {
+            Some(permit) => return Dispatched::Large(total, permit),
+            None => UnreadReason::NoRoom,
+        },
     };
-    let request = Request { endpoint, token, from, body: &[], drain };
     out.clear();
+    let request = Request { endpoint, token, from, body: &[], drain };
     let refused = handler.refuse_unread(&request, reason, out);
     warn_of_query_key(head, out);
+    let may_withhold = head.expects && !has_started;
     let is_too_large = refused == Reason::TooLarge || head.body_size > UNREAD_BODY_BYTES_MAX;
-    let closes = is_too_large || may_withhold;
-    BeforeBody::Decided(Dispatched::Refused { closes })
+    Dispatched::Refused { closes: is_too_large || may_withhold }
 }
 
 fn refuse_draining<H: RequestHandler>(

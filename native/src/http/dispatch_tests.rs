@@ -179,12 +179,12 @@ fn expect_100_continue_of_other_requests_is_answered_by_the_upstream_server() {
 fn ping_is_answered_locally_until_the_end() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
-    let mut client = TestClient::to(address);
     for command in [None, Some(Command::AnnounceDrain), Some(Command::Drain)] {
         if let Some(command) = command {
             server.handle.send(command);
         }
         for (method, answer) in [("GET", "ping"), ("HEAD", "head")] {
+            let mut client = TestClient::to(address);
             client.send_text(&get("/ping").replace("GET", method));
             assert_eq!(client.receive(), answer);
         }
@@ -197,15 +197,17 @@ fn handler_learns_how_far_the_edge_has_gone_towards_its_stop() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let small = to_rpc(&post("known", &"x".repeat(256)));
-    let mut client = TestClient::to(address);
     for (command, leaving) in
         [(None, 0), (Some(Command::AnnounceDrain), 1), (Some(Command::Drain), 2)]
     {
         if let Some(command) = command {
             server.handle.send(command);
         }
+        let mut client = TestClient::to(address);
         client.send_text(&small);
-        assert_eq!(client.receive().len(), 256);
+        let head = client.receive_head();
+        // Each response is its connection's last while work is refused.
+        assert_eq!(head.contains("\r\nConnection: close\r\n"), leaving == 2, "{head}");
         assert_eq!(server.log.lock().unwrap().leaving, leaving);
     }
     assert_eq!((server.handled(), server.proxied()), (3, 0));

@@ -41,8 +41,7 @@ const TIMEOUT_SCAN_NS: u64 = NS_PER_S;
 /// How long a connection must be idle before another client takes its place: a client that has just
 /// been answered may already be sending its next request.
 const EVICTION_IDLE_NS: u64 = NS_PER_S;
-/// Uploads (incomplete requests with an unknown key) may use at most 1/4 of the upstream
-/// connections.
+/// Uploads (incomplete requests) may use at most 1/4 of the upstream connections.
 const UPLOADS_DIVISOR: usize = 4;
 /// Tokens 0 and 1 are the waker's and the listener's; each client has two: its own and its upstream
 /// connection's.
@@ -55,8 +54,8 @@ const QUIC: Token = Token(usize::MAX);
 pub struct Options {
     /// The main thread's server.
     pub upstream: SocketAddr,
-    /// Name of the header that reports to the upstream server what is known of a request. Random,
-    /// so that clients cannot send it.
+    /// Name of the header with the client's address for the upstream server. Random, so that clients
+    /// cannot send it.
     pub forwarded_header_name: String,
     /// Most open connections. A further one takes the place of the one that is idle for longest, or
     /// is closed at accept.
@@ -317,6 +316,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             }
             Command::Drain => {
                 self.drain = Drain::Refusing;
+                self.keep_alive = false;
                 self.drain_quic();
                 self.clients.iter_mut().flatten().for_each(Client::drain);
             }

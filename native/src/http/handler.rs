@@ -58,6 +58,8 @@ pub enum UnreadReason {
     KeyUnknown,
     /// The number of bytes of its body, and the largest number that the endpoint accepts.
     TooLarge(usize, usize),
+    /// The thread holds as many large submissions as it may.
+    NoRoom,
 }
 
 /// Why the event loop closed a connection that the client would have kept.
@@ -65,7 +67,8 @@ pub enum UnreadReason {
 pub enum ClientCloseReason {
     /// At accept: too many connections are open.
     TooMany,
-    /// It was idle for longest when too many were open and another client connected.
+    /// It was idle for longest when too many were open and another client connected; or it does not
+    /// read, and too many such responses are held.
     Evicted,
     /// At accept: its address is at its limit.
     Address,

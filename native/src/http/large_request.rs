@@ -32,13 +32,13 @@ impl LargeRequest {
         result
     }
 
-    /// All of its bytes; None while some are missing.
-    pub(super) fn whole(&self) -> Option<&[u8]> {
-        (self.received == self.bytes.len()).then_some(&self.bytes)
+    /// Whether no byte is missing.
+    pub(super) fn is_whole(&self) -> bool {
+        self.received == self.bytes.len()
     }
 
-    /// What counts it, for as long as its bytes are kept elsewhere.
-    pub(super) fn into_permit(self) -> Permit {
-        self.permit
+    /// Its bytes, and what counts it, for as long as its response is unread.
+    pub(super) fn into_parts(self) -> (Vec<u8>, Permit) {
+        (self.bytes, self.permit)
     }
 }

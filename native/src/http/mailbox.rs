@@ -31,9 +31,9 @@ pub enum Command {
     Listen(Box<Listening>),
     /// Serve QUIC clients on this socket too.
     ListenQuic(Box<QuicServer>),
-    /// Proxy health checks from now on: the upstream server answers that this edge drains.
+    /// Answer `getHealth` as of a node that is not healthy from now on.
     AnnounceDrain,
-    /// Refuse new submissions, and proxy every other request: the upstream server rejects new work.
+    /// Refuse new submissions.
     Drain,
     /// Close each connection with its next response.
     DisableKeepAlive,

@@ -2,8 +2,8 @@
 //! client, and the bytes of the response come back, each direction only as fast as the receiver
 //! reads.
 //!
-//! The header that is added after the request line carries what only this side knows of the
-//! request. Its name is random, so that no client can send it.
+//! The header that is added after the request line has the client's address, which only this side
+//! knows. Its name is random, so that no client can send it.
 
 use std::io::Write;
 use std::net::IpAddr;

@@ -23,7 +23,7 @@ use crate::http::upstream_head::parse_upstream_head;
 pub(crate) const HEAD_BYTES_MAX: usize = 4096;
 /// Largest head to which the forwarded header may be added.
 const PROXIED_BYTES_MAX: usize = HEAD_BYTES_MAX - FORWARDED_HEADER_BYTES_MAX;
-/// Name, address and numbers of the forwarded header.
+/// More than name and address of the forwarded header have.
 const FORWARDED_HEADER_BYTES_MAX: usize = 160;
 /// `RAW_PATH` of `src/http/routes.ts`.
 pub(crate) const RAW_PATH: &str = "/api/v1/sendRawTransaction";

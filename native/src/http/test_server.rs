@@ -27,6 +27,8 @@ use crate::sync::clock::NS_PER_S;
 pub(super) const NAME: &str = "x-secret-name";
 pub(super) const UPSTREAM_CONNECTIONS_MAX: usize = 20;
 pub(super) const IDLE_TIMEOUT_S: u64 = 75;
+/// Bytes of a response that is larger than its request.
+pub(super) const GROWN: usize = 64 * 1024;
 
 /// What the handler was called with.
 #[derive(Debug, Default)]
@@ -44,7 +46,7 @@ pub(super) struct HandlerLog {
     pub(super) idle: bool,
 }
 
-/// Responds with the body of a request.
+/// Responds with the body of a request, and with `GROWN` bytes to "grow".
 pub(super) struct Echo {
     log: Arc<Mutex<HandlerLog>>,
     now_ns: Arc<AtomicU64>,
@@ -109,7 +111,8 @@ impl RequestHandler for Echo {
         log.handled += 1;
         log.leaving += usize::from(request.drain != Drain::None);
         drop(log);
-        let body = request.body;
+        let grown = [b'g'; GROWN];
+        let body = if request.body == b"grow" { &grown } else { request.body };
         let endpoint = request.endpoint;
         write!(
             out,
@@ -129,6 +132,7 @@ impl RequestHandler for Echo {
         respond(out, &format!("{reason:?}"));
         match reason {
             UnreadReason::KeyUnknown => Reason::Unauthorized,
+            UnreadReason::NoRoom => Reason::Overloaded,
             // As if its limit were used up.
             UnreadReason::TooLarge(20_000, _) => Reason::RateLimited,
             UnreadReason::TooLarge(..) => Reason::TooLarge,

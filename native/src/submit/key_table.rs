@@ -406,10 +406,9 @@ impl KeyTable {
     }
 
     /// Sets the terms of the plan of this number, for all its keys. Plans are numbered from 0 on.
-    /// False for a number that leaves one out, and for an invalid rate.
+    /// False for a number that leaves one out.
     pub fn set_plan(&self, number: u32, terms: PlanTerms) -> bool {
-        let Some(limit) = Limit::of(terms.rate) else { return false };
-        let plan = Arc::new(Plan { number, limit, terms });
+        let plan = Arc::new(Plan { number, limit: Limit::of(terms.rate), terms });
         let Writer { plans, .. } = &mut *self.writer.lock();
         let number = number as usize;
         match plans.get(number) {
@@ -420,8 +419,8 @@ impl KeyTable {
         true
     }
 
-    /// Adds or replaces a key. False without its plan, with an invalid rate or a name that is too
-    /// long, or if the table is full.
+    /// Adds or replaces a key. False without its plan, with an account's name that is too long, or if
+    /// the table is full.
     pub fn put(&self, terms: KeyTerms<'_>) -> bool {
         let writer = self.writer.lock();
         let digest = terms.digest;
@@ -534,31 +533,20 @@ impl KeyTable {
             return None;
         }
         let account = self.limits.state(account, now_ns);
-        let policy = match policy {
-            Some(terms) => Some(Box::new(self.policy_of(terms, &id, now_ns)?)),
-            None => None,
-        };
+        let policy = policy.map(|policy| Box::new(self.policy_of(policy, &id, now_ns)));
         Some(Arc::new(Key { id, account, account_number, plan, policy }))
     }
 
-    fn policy_of(
-        &self,
-        terms: PolicyTerms,
-        id: &[u8; KEY_ID_BYTES],
-        now_ns: f64,
-    ) -> Option<Policy> {
+    fn policy_of(&self, terms: PolicyTerms, id: &[u8; KEY_ID_BYTES], now_ns: f64) -> Policy {
         let PolicyTerms { expires, ranges, limit } = terms;
         let networks = ranges.map(|ranges| Networks { nets: networks_of(&ranges), ranges });
-        let own = match limit {
-            Some(rate) => {
-                // No account has this name.
-                let name = format!("key {:032x}", u128::from_be_bytes(*id));
-                let limit = Limit::of(rate)?;
-                Some(OwnLimit { rate, limit, state: self.limits.state(&name, now_ns) })
-            }
-            None => None,
-        };
-        Some(Policy { expires, networks, own })
+        let own = limit.map(|rate| OwnLimit {
+            rate,
+            limit: Limit::of(rate),
+            // No account has this name.
+            state: self.limits.state(&format!("key {:032x}", u128::from_be_bytes(*id)), now_ns),
+        });
+        Policy { expires, networks, own }
     }
 }
 
@@ -595,11 +583,11 @@ fn limited(key: &Key, Exceeded { is_own, wait_ns }: Exceeded) -> Rejection {
     Rejection::rate_limited(&UsedUp { plan: name, is_own, rate_per_second, burst, wait_ns })
 }
 
-/// Whether an API key can be this: ASCII of a size, without the zero byte that what is hashed of a
-/// public key has: whoever knows that key would have its account.
+/// Whether an API key can be this: printable ASCII of a size. So it lacks the zero byte that what is
+/// hashed of a public key has: whoever knows that key would have its account.
 pub fn is_possible(token: &[u8]) -> bool {
     let is_size = (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len());
-    is_size && token.is_ascii() && !token.contains(&0)
+    is_size && token.iter().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Where the digest is, or where it belongs.

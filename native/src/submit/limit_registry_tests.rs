@@ -9,7 +9,7 @@ const NOW_NS: f64 = 864_000_000_123_457.0;
 const INTERVAL_NS: f64 = 1e8;
 
 fn limit(burst: f64) -> Limit {
-    Limit::of(Rate { rate_per_second: 10.0, burst }).unwrap()
+    Limit::of(Rate { rate_per_second: 10.0, burst })
 }
 
 fn shared(edge_count: u32) -> (LimitRegistry, Arc<LimitState>) {

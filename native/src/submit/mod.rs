@@ -1,6 +1,6 @@
-//! The native ingress: threads without JavaScript that receive requests, answer those that they
-//! accept or reject, and proxy every other one, as bytes, to the main thread's server, which
-//! answers it like a direct request.
+//! The native ingress: threads without JavaScript that receive requests, answer submissions, and
+//! proxy every other request, as bytes, to the main thread's server, which answers it like a direct
+//! one.
 //!
 //! ```text
 //!  client ─▶ http ─▶ path: key_table ─▶ dedup ─▶ decode ─▶ fan_out ─▶ leaders

@@ -10,6 +10,8 @@ use std::sync::atomic::Ordering::SeqCst;
 const NS_PER_S: f64 = 1e9;
 /// Wait of a request that no waiting would admit.
 const FOREVER_NS: f64 = f64::INFINITY;
+/// 31 years.
+const INTERVAL_NS_MAX: f64 = 1e18;
 
 /// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,12 +30,16 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// None for an invalid rate.
+    /// A rate that is none, which no plan or key has, admits its burst once, and a burst that is none
+    /// admits nothing.
     #[must_use]
-    pub fn of(Rate { rate_per_second, burst }: Rate) -> Option<Self> {
+    pub fn of(Rate { rate_per_second, burst }: Rate) -> Self {
         let interval_ns = (NS_PER_S / rate_per_second).ceil();
-        let is_rate = interval_ns.is_finite() && interval_ns > 0.0 && burst.is_finite();
-        is_rate.then_some(Self { interval_ns, burst })
+        let is_interval = interval_ns > 0.0 && interval_ns <= INTERVAL_NS_MAX;
+        Self {
+            interval_ns: if is_interval { interval_ns } else { INTERVAL_NS_MAX },
+            burst: if burst.is_finite() { burst } else { f64::NAN },
+        }
     }
 
     /// What one request costs.

@@ -9,7 +9,7 @@ const NOW_NS: f64 = 864_000_000_123_457.0;
 const INTERVAL_NS: f64 = 1e8;
 
 fn rate(rate_per_second: f64, burst: f64) -> Limit {
-    Limit::of(Rate { rate_per_second, burst }).unwrap()
+    Limit::of(Rate { rate_per_second, burst })
 }
 
 /// How many requests are admitted immediately.
@@ -89,11 +89,18 @@ fn refund_restores_one_request() {
 }
 
 #[test]
-fn invalid_rate_has_no_cost_and_invalid_state_admits_nothing() {
-    for (rate_per_second, burst) in
-        [(0.0, 1.0), (-1.0, 1.0), (f64::NAN, 1.0), (f64::INFINITY, 1.0), (1.0, f64::NAN)]
-    {
-        assert_eq!(Limit::of(Rate { rate_per_second, burst }), None);
+fn invalid_rate_admits_its_burst_and_invalid_burst_or_state_nothing() {
+    for (rate_per_second, burst, admitted) in [
+        (0.0, 3.0, 3),
+        (-1.0, 3.0, 3),
+        (1e-300, 3.0, 3),
+        (f64::NAN, 3.0, 3),
+        (f64::INFINITY, 3.0, 3),
+        (1.0, f64::NAN, 0),
+        (1.0, f64::INFINITY, 0),
+    ] {
+        let limit = Limit::of(Rate { rate_per_second, burst });
+        assert_eq!(passed(&Bucket::default(), NOW_NS, limit), admitted, "{rate_per_second}");
     }
     let bucket = Bucket::default();
     assert!(bucket.replace(0.0, f64::NAN));

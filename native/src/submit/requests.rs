@@ -16,7 +16,9 @@ use crate::http::json_rpc::read_call;
 use crate::http::json_text::Value;
 use crate::http::rejection::Rejection;
 use crate::http::rejection_table::Reason;
-use crate::http::response::{ResponseWriter, push_result, push_result_json, push_unhealthy};
+use crate::http::response::{
+    OVERLOADED, ResponseWriter, push_result, push_result_json, push_unhealthy,
+};
 use crate::http::rpc_body::{
     self, Call, Keyless, KeylessMethods, batch_of, call_id, decode_text, parse_body,
 };
@@ -141,11 +143,16 @@ impl<E: EngineHandle> SubmitHandler<E> {
         self.path.inner.fan_out.flush_if_due(received_ns);
         let rejection = match reason {
             UnreadReason::KeyUnknown => self.not_admitted(self.keys.not_found(token), received_ns),
-            UnreadReason::TooLarge(found, needed) => {
+            UnreadReason::TooLarge(..) | UnreadReason::NoRoom => {
                 match self.keys.admit(token, from, received_ns, unix_ms) {
                     Err(not_admitted) => self.not_admitted(not_admitted, received_ns),
                     Ok(key) => {
-                        let rejection = Rejection::body_too_large(found, needed);
+                        let rejection = match reason {
+                            UnreadReason::TooLarge(found, needed) => {
+                                Rejection::body_too_large(found, needed)
+                            }
+                            _ => Rejection::new(Reason::Overloaded, OVERLOADED.into()),
+                        };
                         self.path.reject(&rejection, &RequestMeta::keyed(&key, received_ns, 0));
                         rejection
                     }
@@ -189,8 +196,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let mut calls = batch.as_deref().unwrap_or(&single).iter();
         let needs_none = calls.all(|call| self.keyless_methods.include(*call));
         if needs_none {
-            self.path.counters.add(Counter::Requests, 1.0);
             self.respond_calls(request, json.root(), batch.as_deref(), None, out);
+            self.path.counters.add(Counter::Requests, 1.0);
         }
         needs_none
     }

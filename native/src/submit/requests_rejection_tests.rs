@@ -135,14 +135,26 @@ fn body_that_is_too_large_is_charged_answered_and_recorded_for_its_account() {
             [3.0, ACCOUNT_SIZE, 0.0, Reason::TooLarge as usize as f64]
         );
     }
-    assert_eq!(fixture.refuse_unread(TOKEN, reason), Reason::RateLimited);
-    assert!(fixture.response().contains("the rate limit of plan Basic is"));
+    for reason in [reason, UnreadReason::NoRoom] {
+        assert_eq!(fixture.refuse_unread(TOKEN, reason), Reason::RateLimited);
+        assert!(fixture.response().contains("the rate limit of plan Basic is"));
+    }
     let counters = &fixture.handler.path.counters;
     assert_eq!(
         [Reason::TooLarge, Reason::RateLimited].map(|it| counters.rejections(it)),
-        [2.0, 1.0]
+        [2.0, 2.0]
     );
-    assert_eq!((fixture.counter(Counter::Requests), fixture.depth()), (3.0, 3));
+    assert_eq!((fixture.counter(Counter::Requests), fixture.depth()), (4.0, 4));
+}
+
+#[test]
+fn submission_without_room_is_charged_answered_and_recorded_for_its_account() {
+    let mut fixture = Fixture::usual();
+    assert_eq!(fixture.refuse_unread(TOKEN, UnreadReason::NoRoom), Reason::Overloaded);
+    assert!(fixture.response().contains("this edge has too many requests in progress"));
+    assert_eq!(fixture.field(0, 12), Reason::Overloaded as usize as f64);
+    let requests = fixture.counter(Counter::Requests);
+    assert_eq!((requests, fixture.depth(), fixture.given()), (1.0, 1, 0));
 }
 
 #[test]

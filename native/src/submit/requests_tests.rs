@@ -1,5 +1,4 @@
-//! What an ingress thread answers itself, what it leaves to the main thread and how, and what it
-//! records.
+//! What an ingress thread answers, and what it records.
 
 use std::cell::{Cell, RefCell};
 use std::net::Ipv4Addr;
