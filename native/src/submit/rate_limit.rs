@@ -30,8 +30,8 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// A rate that is none, which no plan or key has, admits its burst once, and a burst that is none
-    /// admits nothing.
+    /// An invalid rate, which no plan and no key has, admits the burst once; an invalid burst admits
+    /// nothing.
     #[must_use]
     pub fn of(Rate { rate_per_second, burst }: Rate) -> Self {
         let interval_ns = (NS_PER_S / rate_per_second).ceil();
