@@ -104,7 +104,10 @@ export interface Plan {
 export interface ResendTo {
   /** The ordinal of the resend of this packet, from 1. */
   readonly ordinal: number;
+  /** Whether that leader lacks the packet. */
   wants(target: Target): boolean;
+  /** Whether a copy may leave; asked once a leader that wants it has room. */
+  mayLeave(): boolean;
   /** That leader's connection accepted the delivery; `isQueued`: it waits for its turn. */
   accepted(target: Target, isQueued: boolean): void;
 }

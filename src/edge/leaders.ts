@@ -93,7 +93,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const sources = { cluster, router, leaderStats, receipts, shares };
   const landing: Landing = buildLanding(config, {
     ...{ clock: coalescedClock, log, ...sources, flushEvents, usage },
-    resender: { resend: (packet, to) => engine.resend(packet, to) },
+    resender: {
+      takesResends: () => engine.takesResends(),
+      resend: (packet, to) => engine.resend(packet, to),
+    },
     deliveryGate: { renew: (bytes, sinceNs, nowNs) => engine.renew(bytes, sinceNs, nowNs) },
   });
   const tracker = new Tracker({ ...deps, receipts, landing });

@@ -16,12 +16,12 @@
  * Decision: docs/decisions/0056-one-tracker.md
  */
 
-import type { Accepted, DecodeErrorCode, Outcome, Packet, Plan, ResendTo } from "../core/flow.ts";
+import type { Accepted, DecodeErrorCode, Outcome, Packet, Plan } from "../core/flow.ts";
 import type { VerifierCounters } from "../decode/verify.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { DedupCounters } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit, SubmitCall } from "../http/submit/submission.ts";
-import type { DeliveryGate } from "../landing/ports.ts";
+import type { DeliveryGate, Resender } from "../landing/ports.ts";
 import type { Identity } from "../send/identity.ts";
 import type { SenderStatus } from "../send/sender.ts";
 import type { RingRecord } from "./submission-record.ts";
@@ -66,7 +66,7 @@ export interface IngressResources {
   takeUnreadBytesMax(): number;
 }
 
-export interface Engine extends DeliveryGate {
+export interface Engine extends DeliveryGate, Resender {
   readonly name: "portable" | "native";
   /**
    * Accepts a transaction whose key and limit were checked, or refuses it: as a decode error names,
@@ -78,8 +78,6 @@ export interface Engine extends DeliveryGate {
   readonly submit: Submit;
   /** Submits the transaction of a JSON-RPC call in its usual form; null: the engine reads none. */
   readonly submitCall: SubmitCall | null;
-  /** As `Sender.resend`. */
-  resend(packet: Packet, to: ResendTo): number;
   /** The leaders to send to and to be connected to from now on. */
   usePlan(plan: Plan): void;
   /** The accounts' landed shares that changed; all that waits is ranked anew with the next plan. */

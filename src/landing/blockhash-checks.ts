@@ -59,6 +59,8 @@ export class BlockhashChecks {
   readonly #counts = new Map<string, number>();
   #isAsking = false;
   #nextNs = Number.NEGATIVE_INFINITY;
+  /** Until then no entry is old enough to be replaced. */
+  #allYoungUntilNs = Number.NEGATIVE_INFINITY;
 
   constructor(deps: BlockhashChecksDeps) {
     this.#deps = deps;
@@ -171,9 +173,11 @@ export class BlockhashChecks {
 
   /** A younger entry stays: if each new blockhash replaced one, none would be asked for twice. */
   #dropOld(nowNs: number): boolean {
+    if (nowNs < this.#allYoungUntilNs) return false;
     for (const [key, entry] of this.#entries) {
-      if (entry.isPending || nowNs - entry.sinceNs < ENTRY_KEPT_NS) return false;
-      return this.#drop(key, entry);
+      this.#allYoungUntilNs = entry.sinceNs + ENTRY_KEPT_NS;
+      const isKept = entry.isPending || nowNs < this.#allYoungUntilNs;
+      return !isKept && this.#drop(key, entry);
     }
     return false;
   }

@@ -80,6 +80,8 @@ export interface DeliveryGate {
 }
 
 export interface Resender {
+  /** Whether any live leader of the plan takes resends now. */
+  takesResends(): boolean;
   /** Offers a packet to the live leaders of the plan that `to` wants; returns how many accepted. */
   resend(packet: Packet, to: ResendTo): number;
 }

@@ -42,12 +42,12 @@ export interface ResendsDeps {
 
 /** Time between two batches. A batch blocks the thread for a fraction of a millisecond. */
 const TICK_MS = 5;
+/** The same while no leader takes a resend; the budget accumulates as long. */
+const WAIT_TICK_MS = 20;
 /** Maximum transactions per batch that no leader accepts: they cost time, but no budget. */
 const UNACCEPTED_MAX = 128;
 /** Share of the budget left to resends when first sends use all of it. */
 const SHARE_MIN = 0.25;
-/** The budget accumulates for at most this many milliseconds. */
-const SAVED_MS = 20;
 
 type Leader = Pick<Target, "identity" | "address">;
 
@@ -98,8 +98,9 @@ export class Resends {
       wants: (target) => {
         const { identityTag, addressTag } = this.#tagged(target);
         const { recipients } = deps;
-        return recipients.allows(this.#row, identityTag, addressTag, this.#nowNs) && this.#pass();
+        return recipients.allows(this.#row, identityTag, addressTag, this.#nowNs);
       },
+      mayLeave: () => this.#pass(),
       accepted: (target, isQueued) => {
         const { table } = deps;
         if (isQueued) table.copyWaits(this.#row);
@@ -246,7 +247,7 @@ export class Resends {
     return deliveries;
   }
 
-  /** Whether the current row may be sent; asked once, and only when a leader lacks it. */
+  /** Whether the gate lets the current row pass; asked once. */
   #pass(): boolean {
     if (this.#mayPass === null) {
       this.#mayPass = this.#renew(this.#row, this.#nowNs);
@@ -263,7 +264,8 @@ export class Resends {
   }
 
   #arm(): void {
-    this.#timer = this.#deps.clock.after(TICK_MS, () => {
+    const delayMs = this.#deps.resender.takesResends() ? TICK_MS : WAIT_TICK_MS;
+    this.#timer = this.#deps.clock.after(delayMs, () => {
       this.#timer = null;
       this.#sendBatch();
       if (this.#due.length > 0) this.#arm();
@@ -271,12 +273,14 @@ export class Resends {
   }
 
   #sendBatch(): void {
-    const { table, clock } = this.#deps;
+    const { table, clock, resender } = this.#deps;
     this.#refillBudget(clock.nowNs());
     // The highest priority may be among the rows that were not checked yet.
     if (this.#slicer.isBusy) return;
     let unaccepted = 0;
     while (this.#due.length > 0 && this.#budget >= 1 && unaccepted < UNACCEPTED_MAX) {
+      // What no leader takes now waits, so that the highest priority leaves first.
+      if (!resender.takesResends()) return;
       const place = this.#due.pop();
       const row = this.#due.row(place);
       if (!table.holds(row, this.#due.packetId(place))) continue;
@@ -293,7 +297,7 @@ export class Resends {
   #refillBudget(nowNs: number): void {
     const earned = (nowNs - this.#tickedNs) * this.#perNs;
     const left = Math.max(earned * SHARE_MIN, earned - this.#firstSends);
-    const max = Math.max(1, SAVED_MS * NS_PER_MS * this.#perNs);
+    const max = Math.max(1, WAIT_TICK_MS * NS_PER_MS * this.#perNs);
     if (this.#perNs > 0) this.#budget = Math.min(this.#budget + left, max);
     this.#tickedNs = nowNs;
     this.#firstSends = 0;

@@ -1,16 +1,16 @@
 /**
  * Polls the cluster for the statuses of transactions in flight.
  *
- * Young ones are requested at every tick, older ones less often, in requests of bounded size and
- * number. Further due rows wait and are next, because the scan resumes where it stopped; `lagNs`
- * shows the delay. After a failed or late request its transactions are due again; while requests
- * fail, fewer are made. Requests of one tick are spaced out, because their work shares the thread
- * that serves clients; for the same reason a large scan runs over several event loop turns. While
- * more is due than can be requested, each response triggers the next request, so that no backlog
- * builds up as long as the node keeps up.
+ * Young ones are requested at every tick, older ones after a share of their age, in requests of
+ * bounded size and number. Further due rows wait and are next, because the scan resumes where it
+ * stopped; `lagNs` shows the delay. After a failed or late request its transactions are due again;
+ * while requests fail, fewer are made. Requests of one tick are spaced out, because their work
+ * shares the thread that serves clients; for the same reason a large scan runs over several event
+ * loop turns. While more is due than can be requested, each response triggers the next request, so
+ * that no backlog builds up as long as the node keeps up.
  */
 
-import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
+import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { STATUSES_PER_REQUEST } from "../core/limits.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
@@ -31,7 +31,7 @@ export interface StatusPollerDeps {
   readonly cluster: Pick<ClusterView, "fetchStatuses">;
   /** Called at each tick, before any request. */
   readonly onTick: (nowNs: number) => void;
-  /** Called for each row at each tick; may end it. Returns whether the row still exists. */
+  /** Called at each tick for each row that is due; may end it. Returns whether it still exists. */
   readonly onCheck: (row: number, nowNs: number) => boolean;
   /** A value that a response must postdate to prove that a transaction is absent. */
   readonly stamp: () => number;
@@ -70,9 +70,9 @@ interface Search {
   isCut: boolean;
 }
 
-/** Ages from which on a status is requested at every second, and every fourth tick only. */
-const OLD_NS = 10 * NS_PER_S;
-const VERY_OLD_NS = 40 * NS_PER_S;
+/** The share of its age after which a transaction is requested again, and the ticks at most. */
+const AGE_SHARE = 1 / 8;
+const WAIT_TICKS_MAX = 4;
 /** Maximum number of ticks skipped while requests fail. */
 const PAUSE_TICKS_MAX = 16;
 /** The distance between the requests of one tick, as a share of a tick. */
@@ -201,12 +201,13 @@ export class StatusPoller {
       const id = table.packetId[row] ?? NONE;
       search.checked += 1;
       if (id === NONE) continue;
+      const dueNs = table.nextPollNs[row] ?? 0;
+      if (dueNs > soonNs) continue;
       if (!onCheck(row, nowNs)) {
         ends += 1;
         continue;
       }
-      const dueNs = table.nextPollNs[row] ?? 0;
-      if (dueNs > soonNs || table.is(row, REQUESTED)) continue;
+      if (table.is(row, REQUESTED)) continue;
       search.lagNs = Math.max(search.lagNs, nowNs - dueNs);
       if (rows.length < max) {
         rows.push(row);
@@ -323,11 +324,12 @@ export class StatusPoller {
 
   #waitNs(row: number, nowNs: number): number {
     const { table } = this.#deps;
-    const ageNs = nowNs - (table.sinceNs[row] ?? 0);
     const tickNs = this.#periodMs * NS_PER_MS;
+    const ageNs = nowNs - (table.sinceNs[row] ?? 0);
     // A transaction in a processed block is confirmed within a second.
-    if (table.is(row, PROCESSED) || ageNs < OLD_NS) return tickNs * (1 - EARLY_SHARE);
-    return tickNs * (ageNs < VERY_OLD_NS ? 2 : 4);
+    const shareNs = table.is(row, PROCESSED) ? 0 : ageNs * AGE_SHARE;
+    const waitNs = Math.max(tickNs, Math.min(shareNs, tickNs * WAIT_TICKS_MAX));
+    return waitNs - tickNs * EARLY_SHARE;
   }
 
   #failed(request: Request): void {

@@ -148,10 +148,12 @@ export class Deliveries {
     this.#enter(connection, packet.id, target, number, this.#sentNs, nowNs, resend);
   }
 
-  /**
-   * Sends the nth resend of a packet, or queues it, by the same rank as a first send. While
-   * `RESENDS_IN_FLIGHT_MAX` of them are on the wire, a further one is refused.
-   */
+  /** False while `RESENDS_IN_FLIGHT_MAX` resends are on the wire. */
+  get takesResends(): boolean {
+    return this.#resendsOnWire < RESENDS_IN_FLIGHT_MAX;
+  }
+
+  /** Sends the nth resend of a packet, or queues it, by the same rank as a first send. */
   resend(
     connection: LeaderConnection,
     packet: Packet,
@@ -159,10 +161,6 @@ export class Deliveries {
     nowNs: number,
     resend: number,
   ): ResendResult {
-    if (this.#resendsOnWire >= RESENDS_IN_FLIGHT_MAX) {
-      this.#deps.counters.resendsRefused += 1;
-      return "refused";
-    }
     if (this.#offer(connection, packet, target, nowNs, resend) !== "accepted") return "refused";
     this.reportSent(connection, packet, target, nowNs, resend);
     return this.#sentNs === 0 ? "queued" : "sent";

@@ -226,6 +226,11 @@ export class Leader {
       this.#deliveries.reportSent(this.#connection, packet, this.#target, nowNs);
   }
 
+  /** Whether a resend may be offered. */
+  get takesResends(): boolean {
+    return this.live && this.#deliveries.takesResends;
+  }
+
   /** As `Deliveries.resend`. */
   resend(packet: Packet, nowNs: number, resend: number): ResendResult {
     const connection = this.#connection;

@@ -130,6 +130,8 @@ export interface Sender extends SenderStatus {
    * throws.
    */
   resend(packet: Packet, to: ResendTo): number;
+  /** Whether any live leader of the plan takes resends now. */
+  takesResends(): boolean;
   /**
    * Reports a packet that the native engine sent at `sentNs`, as if `accept` had sent it then: its
    * deliveries are reported from now on, and leaders of the plan that were not reached get theirs.
@@ -300,6 +302,11 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     let acceptedCount = 0;
     for (const leader of leaders.sendTargets) {
       if (!leader.live || !to.wants(leader.target)) continue;
+      if (!leader.takesResends) {
+        counters.resendsRefused += 1;
+        continue;
+      }
+      if (!to.mayLeave()) break;
       const result = leader.resend(packet, nowNs, to.ordinal);
       if (result === "refused") continue;
       to.accepted(leader.target, result === "queued");
@@ -308,6 +315,8 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     counters.deliveries += acceptedCount;
     return acceptedCount;
   }
+
+  const takesResends = (): boolean => leaders.sendTargets.some((leader) => leader.takesResends);
 
   function recordSend(packet: Packet, sent: SendRecord, sentNs: number): void {
     const { sendTargets } = leaders;
@@ -356,6 +365,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     accept,
     report,
     resend,
+    takesResends,
     recordSend,
     flushEvents() {
       transport.flushEvents?.();

@@ -268,6 +268,7 @@ describe.each(CHOICES)("the $name engine", (choice) => {
     const to = {
       ordinal: 1,
       wants: () => true,
+      mayLeave: () => true,
       accepted: (_: Target, is: boolean) => queued.push(is),
     };
     for (const packet of waiting.slice(2)) expect(engine.resend(packet, to)).toBe(1);
@@ -297,6 +298,7 @@ describe.each(CHOICES)("the $name engine", (choice) => {
     const count = engine.resend(packet, {
       ordinal: 3,
       wants: ({ identity }) => identity === "L1",
+      mayLeave: () => true,
       accepted: ({ identity }) => void accepted.push(identity),
     });
     expect([count, accepted]).toEqual([1, ["L1"]]);

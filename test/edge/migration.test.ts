@@ -53,8 +53,9 @@ function slotsUntilLanded({ names, again, before, isWatched }: Migration): numbe
     if (!held.has(identity)) held.set(identity, atMs);
   };
   const resender = {
+    takesResends: () => true,
     resend(_: Packet, to: ResendTo) {
-      const targets = plan.send.filter((target) => to.wants(target));
+      const targets = plan.send.filter((target) => to.wants(target) && to.mayLeave());
       for (const target of targets) {
         to.accepted(target, false);
         deliver(target);

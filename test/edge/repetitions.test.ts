@@ -108,10 +108,11 @@ function startFixture({ ingressThreads, lateMs }: Options) {
       },
       deliveryGate: deliveryGateOf(dedup),
       resender: {
+        takesResends: () => true,
         resend(packet, to) {
           let count = 0;
           for (const target of plan.send) {
-            if (!to.wants(target)) continue;
+            if (!to.wants(target) || !to.mayLeave()) continue;
             copy(sendOf(packet.bytes, packet.id), target);
             to.accepted(target, false);
             count += 1;

@@ -349,7 +349,8 @@ describe("the share of an account's transactions that landed", () => {
       fixture.cluster.reporting = reporting;
       fixture.landing.start();
       fixture.track(1, { accepted: { durableNonce: true } });
-      await pass(fixture, 242);
+      // 60 s, and the 1.6 s between two polls at that age.
+      await pass(fixture, 248);
       fixture.shares.renew();
       expect(fixture.finalStates).toMatchObject([{ reason: "tracking_ended" }]);
       expect(fixture.shares.shareOf("a") < before).toBe(what === "falls");

@@ -3,6 +3,9 @@ import { BLOCKHASH_AGE_MAX, STATUSES_PER_REQUEST } from "../../src/core/limits.t
 import { EXPIRY_MARGIN_BLOCKS } from "../../src/landing/limits.ts";
 import { startFixture } from "./fixture.ts";
 
+/** An old transaction is polled each 1.6 s, and a slot has 250 ms here. */
+const SLOTS_PER_OLD_POLL = 7;
+
 type Fixture = ReturnType<typeof startFixture>;
 
 function startedFixture(): Fixture {
@@ -27,7 +30,7 @@ describe("a transaction expires", () => {
     fixture.track(1);
     await pass(fixture, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS);
     expect(fixture.finalStates).toEqual([]);
-    await pass(fixture, 4);
+    await pass(fixture, SLOTS_PER_OLD_POLL + 2);
     expect(fixture.finalStates).toMatchObject([
       { packetId: 1, kind: "expired", reason: "blockhash_expired", slot: 0, slotDelta: null },
     ]);
@@ -39,7 +42,7 @@ describe("a transaction expires", () => {
     fixture.track(1, { hash: 77 });
     await pass(fixture, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS + 16);
     expect(fixture.finalStates).toEqual([]);
-    await pass(fixture, 4);
+    await pass(fixture, SLOTS_PER_OLD_POLL + 2);
     expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
@@ -72,10 +75,12 @@ describe("a transaction expires", () => {
     expect(fixture.finalStates).toEqual([]);
     await pass(fixture, 60, false);
     // From a node that is at that earlier slot.
-    fixture.clock.advance(1_000);
+    for (let ms = 0; ms < 10_000 && fixture.asked.length === 0; ms += 100)
+      fixture.clock.advance(100);
+    expect(fixture.asked).toHaveLength(1);
     await fixture.answerAll(new Map(), slotThen);
     expect(fixture.finalStates).toEqual([]);
-    await pass(fixture, 8);
+    await pass(fixture, SLOTS_PER_OLD_POLL + 2);
     expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
@@ -191,7 +196,7 @@ describe("a transaction expires", () => {
     fixture.track(1, { accepted: { durableNonce: true } });
     await pass(fixture, 239);
     expect(fixture.finalStates).toEqual([]);
-    await pass(fixture, 3);
+    await pass(fixture, SLOTS_PER_OLD_POLL + 2);
     expect(fixture.finalStates).toMatchObject([
       { packetId: 1, kind: "dropped", reason: "tracking_ended" },
     ]);

@@ -173,12 +173,17 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     readonly bytes: Uint8Array;
   }[] = [];
   let offers = 0;
+  /** Resends that leaders take until they have no room. */
+  const room = { left: Number.POSITIVE_INFINITY };
   const resender: Resender = {
+    takesResends: () => room.left > 0,
     resend(packet, to) {
       offers += 1;
       let taken = 0;
       for (const target of plan) {
-        if (dead.has(target.address) || !to.wants(target)) continue;
+        if (room.left === 0 || dead.has(target.address) || !to.wants(target)) continue;
+        if (!to.mayLeave()) break;
+        room.left -= 1;
         to.accepted(target, saturated.has(target.address));
         resent.push({
           id: packet.id,
@@ -251,6 +256,7 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     gate,
     dead,
     saturated,
+    room,
     /** Resends that were offered to leaders, accepted or not. */
     get offers() {
       return offers;

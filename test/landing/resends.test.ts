@@ -247,6 +247,21 @@ describe("a round", () => {
     expect(offers).toEqual([128, 256, 384, 500, 500]);
   });
 
+  it("waits while leaders take no resend, and goes on by what is paid", () => {
+    const fixture = startedFixture();
+    fixture.room.left = 1;
+    for (const [index, tipLamports] of [5_000, 9_000_000, 70_000].entries())
+      fixture.track(index + 1, { accepted: { tipLamports } });
+    fixture.clock.advance(RESEND_PAUSE_MS);
+    fixture.plan("c");
+    fixture.clock.advance(50);
+    expect(fixture.resent.map(({ id }) => id)).toEqual([2]);
+    expect([fixture.offers, fixture.gate.renewals.length]).toEqual([1, 1]);
+    fixture.room.left = 1;
+    fixture.clock.advance(20);
+    expect(fixture.resent.map(({ id }) => id)).toEqual([2, 3]);
+  });
+
   it("does not happen at all with a budget of 0", () => {
     const fixture = startedFixture({ resendsPerSecond: 0 });
     fixture.track(1);

@@ -234,7 +234,7 @@ describe("questions after statuses", () => {
     expect(fixture.landing.inFlight).toBe(298);
   });
 
-  it("are requested at every tick for young rows and less often for old ones", async () => {
+  it("are requested at every tick for young rows, and less often the older they are", async () => {
     const fixture = startFixture();
     fixture.landing.start();
     fixture.track(1, { accepted: { durableNonce: true } });
@@ -246,10 +246,12 @@ describe("questions after statuses", () => {
       }
       return fixture.landing.counters.statusesRequested - before;
     };
-    expect(await during(8_000)).toBe(20);
+    expect(await during(4_000)).toBe(10);
+    await during(800);
+    expect(await during(3_200)).toBe(4);
     await during(4_000);
-    expect(await during(8_000)).toBe(10);
-    await during(24_000);
+    expect(await during(8_000)).toBe(5);
+    await during(60_000);
     expect(await during(8_000)).toBe(5);
   });
 

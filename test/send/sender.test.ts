@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { RESENDS_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
@@ -345,7 +345,7 @@ describe("resend", () => {
     maxRetries: null,
     offeredLamports: 0,
   };
-  const anyone = { ordinal: 1, wants: () => true, accepted: () => {} };
+  const anyone = { ordinal: 1, wants: () => true, mayLeave: () => true, accepted: () => {} };
 
   it("sends to the selected live leaders of the plan, and reports each", async () => {
     const fixture = await startFixture(planOf([A, B, C]));
@@ -353,6 +353,7 @@ describe("resend", () => {
     fixture.transport.to(B).admit();
     const accepted: string[] = [];
     const to = {
+      ...anyone,
       ordinal: 3,
       wants: ({ address }: { address: string }) => address !== A,
       accepted: ({ address }: { address: string }) => void accepted.push(address),
@@ -408,12 +409,34 @@ describe("resend", () => {
     const fixture = await startFixture(planOf([A]));
     fixture.transport.to(A).admit(1_000);
     let taken = 0;
-    while (fixture.sender.resend(packet, anyone) === 1) taken += 1;
-    expect([taken, fixture.sender.counters.resendsRefused]).toEqual([RESENDS_IN_FLIGHT_MAX, 1]);
+    while (fixture.sender.takesResends()) taken += fixture.sender.resend(packet, anyone);
+    expect(taken).toBe(RESENDS_IN_FLIGHT_MAX);
+    const mayLeave = vi.fn(() => true);
+    expect(fixture.sender.resend(packet, { ...anyone, mayLeave })).toBe(0);
+    expect(mayLeave).not.toHaveBeenCalled();
+    expect(fixture.sender.counters.resendsRefused).toBe(1);
     expect(fixture.send()).toBe(1);
     fixture.transport.to(A).ack(0);
     fixture.transport.to(A).ack(1);
+    expect(fixture.sender.takesResends()).toBe(true);
     expect(fixture.sender.resend(packet, anyone)).toBe(1);
+  });
+
+  it("takes none without a live leader in the plan", async () => {
+    const fixture = await startFixture(planOf([A]));
+    expect(fixture.sender.takesResends()).toBe(false);
+    fixture.transport.to(A).admit();
+    expect(fixture.sender.takesResends()).toBe(true);
+  });
+
+  it("asks once for a copy to two leaders, and sends none without consent", async () => {
+    const fixture = await startFixture(planOf([A, B]));
+    fixture.transport.to(A).admit();
+    fixture.transport.to(B).admit();
+    const mayLeave = vi.fn(() => false);
+    expect(fixture.sender.resend(packet, { ...anyone, mayLeave })).toBe(0);
+    expect(mayLeave).toHaveBeenCalledOnce();
+    expect(fixture.outcomes).toEqual([]);
   });
 
   it("goes to a leader again once deliveries whose end was lost are ended", async () => {

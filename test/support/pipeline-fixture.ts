@@ -153,7 +153,7 @@ export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
         contentOf: () => "unknown",
         fetchStatuses: () => Promise.reject(new Error("no node responds")),
       },
-      resender: { resend: () => 0 },
+      resender: { takesResends: () => true, resend: () => 0 },
       onFinalState() {},
       onProcessed() {},
       onRolledBack() {},

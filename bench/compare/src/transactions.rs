@@ -1,6 +1,7 @@
 //! The transactions of a run: a transfer with a tip and some bytes for a program, 330 to 1,180
-//! bytes long, signed before the clock starts. The blockhash field holds the transaction's index in
-//! the run, so that a receiver can identify it.
+//! bytes long, signed before the clock starts. Those of a run have one blockhash, as a client's have
+//! that fetches one each few seconds; the last bytes hold the index in the run, so that a receiver
+//! can identify the transaction.
 
 use solana_keypair::{keypair_from_seed, Keypair};
 use solana_signer::Signer;
@@ -19,6 +20,7 @@ const BLOCKHASH_AT: usize = KEYS_AT + 4 * 32;
 /// The data for the program.
 const DATA_BYTES_MIN: u64 = 80;
 const DATA_BYTES_SPREAD: u64 = 850;
+const INDEX_BYTES: usize = size_of::<u64>();
 
 /// Signs the transactions of one run.
 pub struct Signing {
@@ -48,14 +50,14 @@ impl Signing {
         bytes[KEYS_AT + 32..KEYS_AT + 64].copy_from_slice(&TIP_ACCOUNT);
         bytes[KEYS_AT + 96..KEYS_AT + 128].copy_from_slice(&[9; 32]);
         bytes[BLOCKHASH_AT..BLOCKHASH_AT + 8].copy_from_slice(&self.run.to_le_bytes());
-        bytes[BLOCKHASH_AT + 8..BLOCKHASH_AT + 16].copy_from_slice(&index.to_le_bytes());
         // Two instructions: System Transfer from account 0 to account 1, and bytes for account 3.
         bytes.extend_from_slice(&[2, 2, 2, 0, 1, 12, 2, 0, 0, 0]);
         bytes.extend_from_slice(&TIP_LAMPORTS.to_le_bytes());
         bytes.extend_from_slice(&[3, 0]);
         push_short(&mut bytes, data as usize);
         let end = bytes.len() + data as usize;
-        bytes.resize(end, 0x5a);
+        bytes.resize(end - INDEX_BYTES, 0x5a);
+        bytes.extend_from_slice(&index.to_le_bytes());
         let signature = payer.sign_message(&bytes[MESSAGE_AT..]);
         bytes[1..MESSAGE_AT].copy_from_slice(signature.as_ref());
         bytes
@@ -64,9 +66,8 @@ impl Signing {
 
 /// The run and the index of a transaction made here.
 pub fn place_of(bytes: &[u8]) -> Option<(u64, u64)> {
-    let blockhash = bytes.get(BLOCKHASH_AT..)?;
-    let run = u64::from_le_bytes(*blockhash.first_chunk()?);
-    Some((run, u64::from_le_bytes(*blockhash.get(8..)?.first_chunk()?)))
+    let run = u64::from_le_bytes(*bytes.get(BLOCKHASH_AT..)?.first_chunk()?);
+    Some((run, u64::from_le_bytes(*bytes.last_chunk()?)))
 }
 
 /// A length in the network's encoding: seven bits per byte.

@@ -63,7 +63,7 @@ export async function build(): Promise<Bench> {
           contentOf: () => "unknown",
           fetchStatuses: () => Promise.reject(new Error("no node is used")),
         },
-        resender: { resend: () => 0 },
+        resender: { takesResends: () => true, resend: () => 0 },
         onFinalState: () => {
           ended += 1;
         },
