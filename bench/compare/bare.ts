@@ -42,8 +42,6 @@ const engine = native.engineStart(
     idleTimeoutMs: 30_000,
     // As in an edge.
     keepAliveMs: SENDER_DEFAULTS.keepAliveMs,
-    ackEvery: 10,
-    ackDelayMs: 25,
     busyPollUs: 0,
   },
   () => {

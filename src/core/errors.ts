@@ -324,3 +324,14 @@ export function fetchReasonOf(error: unknown): string {
 export class SetupError extends Error {
   override readonly name = "SetupError";
 }
+
+/** Why no socket could be bound to the address that a key of the configuration has. */
+export function cannotListen(
+  configKey: string,
+  { host, port }: { readonly host: string; readonly port: number },
+): SetupError {
+  return new SetupError(
+    `${configKey}: cannot listen on ${host}:${port}; either the port is in use, ` +
+      "perhaps by another edge, or the address does not belong to this machine",
+  );
+}

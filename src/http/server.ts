@@ -17,7 +17,7 @@
  * Hot path: one request context per request, no other allocation.
  */
 
-import { type RejectionReason, SetupError } from "../core/errors.ts";
+import { cannotListen, type RejectionReason } from "../core/errors.ts";
 import { HTTP_CONNECTIONS_MAX } from "../core/limits.ts";
 import type { AccessControl } from "../limits/access-control.ts";
 import { readFraming } from "./framing.ts";
@@ -238,12 +238,7 @@ function listenOnce(app: uws.App, host: string, port: number, flags: number): uw
   asPublished(app).listen(host, port, flags, (bound) => {
     socket = bound;
   });
-  if (socket === false) {
-    throw new SetupError(
-      `http.listen: cannot listen on ${host}:${port}; either the port is in use, ` +
-        "perhaps by another edge, or the address does not belong to this machine",
-    );
-  }
+  if (socket === false) throw cannotListen("http.listen", { host, port });
   return socket;
 }
 

@@ -10,7 +10,7 @@
 
 import { closeSync } from "node:fs";
 import { NS_PER_MS } from "../core/clock.ts";
-import { SetupError } from "../core/errors.ts";
+import { cannotListen, SetupError } from "../core/errors.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
 import {
   type NativeIngressThreadOptions,
@@ -167,10 +167,7 @@ export function createIngressThreads(
       const code = native.ingressThreadsListen(handles, opened, connectionsPerAddress);
       if (code > 0) return code;
     }
-    throw new SetupError(
-      `http.listen: cannot listen on ${host}:${port}; either the port is in use, ` +
-        "perhaps by another edge, or the address does not belong to this machine",
-    );
+    throw cannotListen("http.listen", options);
   }
 
   /** The port; null where no QUIC clients are served. */
@@ -189,10 +186,7 @@ export function createIngressThreads(
       }
       return port;
     }
-    throw new SetupError(
-      `quic.listen: cannot listen on ${quic.host}:${quic.port}; either the port is in use, ` +
-        "perhaps by another edge, or the address does not belong to this machine",
-    );
+    throw cannotListen("quic.listen", quic);
   }
 
   function closeSocket(): void {

@@ -25,9 +25,6 @@ export interface NativeEngineOptions {
   readonly admissionTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly keepAliveMs: number;
-  /** Packets that a leader may leave unacknowledged for a while; 0 keeps its default. */
-  readonly ackEvery: number;
-  readonly ackDelayMs: number;
   /** How long the I/O thread polls for datagrams before it sleeps; 0: no polling. */
   readonly busyPollUs: number;
 }

@@ -331,6 +331,5 @@ describe.skipIf(addon === null)("a JSON-RPC call of the usual form", () => {
 
 const ENGINE_OPTIONS = {
   ...{ binds: ["127.0.0.1:0"], seed: new Uint8Array(32), queueMax: 64, inFlightMax: 64 },
-  ...{ admissionTimeoutMs: 1_000, idleTimeoutMs: 1_000, keepAliveMs: 1_000 },
-  ...{ ackEvery: 0, ackDelayMs: 25, busyPollUs: 0 },
+  ...{ admissionTimeoutMs: 1_000, idleTimeoutMs: 1_000, keepAliveMs: 1_000, busyPollUs: 0 },
 };

@@ -18,8 +18,6 @@ const OPTIONS = {
   admissionTimeoutMs: 1000,
   idleTimeoutMs: 1000,
   keepAliveMs: 1000,
-  ackEvery: 0,
-  ackDelayMs: 25,
   busyPollUs: 0,
 };
 

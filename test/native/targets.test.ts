@@ -7,7 +7,7 @@ import { native } from "./addon.ts";
 const NOT_STARTED = -1;
 const OPTIONS = {
   ...{ binds: ["127.0.0.1:0"], seed: new Uint8Array(32) },
-  ...{ queueMax: 64, inFlightMax: 64, ackEvery: 0, ackDelayMs: 25, busyPollUs: 0 },
+  ...{ queueMax: 64, inFlightMax: 64, busyPollUs: 0 },
   ...{ admissionTimeoutMs: 1000, idleTimeoutMs: 1000, keepAliveMs: 1000 },
 };
 

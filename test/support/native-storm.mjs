@@ -169,8 +169,7 @@ function prepare(native) {
   const sockets = { binds: ["127.0.0.1:0"], seed: new Uint8Array(32) };
   const counts = { queueMax: 64, inFlightMax: 64, busyPollUs: 0 };
   const times = { admissionTimeoutMs: 50, idleTimeoutMs: 1000, keepAliveMs: 1000 };
-  const acks = { ackEvery: 0, ackDelayMs: 25 };
-  const engine = native.engineStart({ ...sockets, ...counts, ...times, ...acks }, () => undefined);
+  const engine = native.engineStart({ ...sockets, ...counts, ...times }, () => undefined);
   if (engine > 0) keep("engineStart", engine);
   const decoder = native.decoderCreate(new Uint8Array(32), 0, true, 1);
   if (decoder > 0) keep("decoderCreate", decoder);
@@ -197,8 +196,6 @@ function plainOptions() {
     admissionTimeoutMs: pick([10, 50, 9, -1]),
     idleTimeoutMs: pick([10, 1000, 1000, 0]),
     keepAliveMs: pick([10, 1000, 1000, 0]),
-    ackEvery: pick([0, 10, -1]),
-    ackDelayMs: pick([0, 25, -1]),
     busyPollUs: pick([0, 100, 2 ** 32 - 1]),
   };
 }

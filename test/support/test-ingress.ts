@@ -164,7 +164,5 @@ const ENGINE_OPTIONS = {
   admissionTimeoutMs: 1_000,
   idleTimeoutMs: 1_000,
   keepAliveMs: 500,
-  ackEvery: 0,
-  ackDelayMs: 25,
   busyPollUs: 0,
 };

@@ -100,8 +100,7 @@ pub(crate) fn parse_options(given: &EngineOptions) -> Option<Options> {
         transport: Transport {
             idle_timeout: milliseconds(given.idle_timeout_ms),
             keep_alive: milliseconds(given.keep_alive_ms),
-            ack_every: (given.ack_every > 0).then_some(given.ack_every),
-            ack_delay: milliseconds(given.ack_delay_ms),
+            ..Transport::default()
         },
     })
 }

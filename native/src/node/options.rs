@@ -23,10 +23,6 @@ pub struct EngineOptions {
     pub idle_timeout_ms: u32,
     /// Pause after which a ping keeps an idle connection alive.
     pub keep_alive_ms: u32,
-    /// Packets that a leader need not acknowledge immediately; 0 keeps its default.
-    pub ack_every: u32,
-    /// The longest that a leader may delay an acknowledgement.
-    pub ack_delay_ms: u32,
     /// How long the I/O thread polls for datagrams before it sleeps; 0: not at all.
     pub busy_poll_us: u32,
 }

@@ -112,9 +112,6 @@ function startFault(status: number): string {
 export const BATCH_NUMBERS = EVENT_UNITS_PER_DRAIN * EVENT_NUMBERS;
 /** How long the engine waits for acknowledgements when it stops. */
 const STOP_TIMEOUT_MS = 100;
-/** Agave leaders acknowledge immediately when requested; others apply their own policy. */
-const ACK_EVERY = 10;
-const ACK_DELAY_MS = 25;
 
 /** @throws Error from `start` when the engine rejects its options or no socket can be bound */
 export function createNativeTransport(
@@ -241,8 +238,6 @@ export function createNativeTransport(
           admissionTimeoutMs: options.admissionTimeoutMs,
           idleTimeoutMs: options.idleTimeoutMs,
           keepAliveMs: options.keepAliveMs,
-          ackEvery: ACK_EVERY,
-          ackDelayMs: ACK_DELAY_MS,
           busyPollUs: options.busyPollUs,
         },
         () => {

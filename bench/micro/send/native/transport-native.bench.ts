@@ -41,8 +41,6 @@ async function start(stops: (() => Promise<void>)[]): Promise<Engine> {
       admissionTimeoutMs: 4_000,
       idleTimeoutMs: 30_000,
       keepAliveMs: 1_000,
-      ackEvery: 10,
-      ackDelayMs: 25,
       busyPollUs: 0,
     },
     () => {
