@@ -100,13 +100,19 @@ export interface Plan {
   readonly warm: readonly Target[];
 }
 
+/**
+ * Whether a live leader of the plan that wants a packet again takes resends: one does, those that
+ * want it are full, or none wants it.
+ */
+export type ResendRoom = "room" | "full" | "none";
+
 /** Selects the leaders that get a packet again; called while `resend` runs. */
 export interface ResendTo {
   /** The ordinal of the resend of this packet, from 1. */
   readonly ordinal: number;
   /** Whether that leader lacks the packet. */
   wants(target: Target): boolean;
-  /** Whether a copy may leave; asked once a leader that wants it has room. */
+  /** Whether a copy may leave; asked for each leader that wants it and has room. */
   mayLeave(): boolean;
   /** That leader's connection accepted the delivery; `isQueued`: it waits for its turn. */
   accepted(target: Target, isQueued: boolean): void;

@@ -94,7 +94,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const landing: Landing = buildLanding(config, {
     ...{ clock: coalescedClock, log, ...sources, flushEvents, usage },
     resender: {
-      takesResends: () => engine.takesResends(),
+      roomFor: (to) => engine.roomFor(to),
       resend: (packet, to) => engine.resend(packet, to),
     },
     deliveryGate: { renew: (bytes, sinceNs, nowNs) => engine.renew(bytes, sinceNs, nowNs) },

@@ -79,7 +79,7 @@ export function createEngine(
     submit: kind.submit,
     submitCall: kind.submitCall,
     resend: sender.resend,
-    takesResends: sender.takesResends,
+    roomFor: sender.roomFor,
     renew: kind.renew,
     usePlan: sender.usePlan,
     useLandedShares: sender.useLandedShares,

@@ -3,7 +3,7 @@
  * that keeps two threads from sending the same copy. `src/edge` passes them to it.
  */
 
-import type { Packet, ResendTo } from "../core/flow.ts";
+import type { Packet, ResendRoom, ResendTo } from "../core/flow.ts";
 
 /** The status of a transaction that is in a block. */
 export interface TxStatus {
@@ -80,8 +80,8 @@ export interface DeliveryGate {
 }
 
 export interface Resender {
-  /** Whether any live leader of the plan takes resends now. */
-  takesResends(): boolean;
+  /** Whether `resend` would offer a packet to a leader now. */
+  roomFor(to: Pick<ResendTo, "wants">): ResendRoom;
   /** Offers a packet to the live leaders of the plan that `to` wants; returns how many accepted. */
   resend(packet: Packet, to: ResendTo): number;
 }

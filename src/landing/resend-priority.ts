@@ -9,6 +9,9 @@ import { NONE } from "./byte-store.ts";
 const BUCKETS_PER_DOUBLING = 4;
 export const PRIORITY_BUCKETS = 256;
 
+/** What becomes of a visited entry. */
+export type Visited = "taken" | "kept" | "last";
+
 export class ResendPriorityBuckets {
   /** Entries not taken yet. */
   length = 0;
@@ -20,7 +23,7 @@ export class ResendPriorityBuckets {
   readonly #last = new Int32Array(PRIORITY_BUCKETS).fill(NONE);
   #used = 0;
   /** All buckets above it are empty. */
-  #priorityBucket = 0;
+  #top = 0;
 
   constructor(capacity: number) {
     this.#rows = new Int32Array(capacity);
@@ -31,7 +34,7 @@ export class ResendPriorityBuckets {
   clear(): void {
     this.#first.fill(NONE);
     this.#used = 0;
-    this.#priorityBucket = 0;
+    this.#top = 0;
     this.length = 0;
   }
 
@@ -47,26 +50,35 @@ export class ResendPriorityBuckets {
     if (this.#first[priorityBucket] === NONE) this.#first[priorityBucket] = place;
     else this.#next[this.#last[priorityBucket] ?? NONE] = place;
     this.#last[priorityBucket] = place;
-    this.#priorityBucket = Math.max(this.#priorityBucket, priorityBucket);
+    this.#top = Math.max(this.#top, priorityBucket);
   }
 
-  /** Takes the next entry; NONE when none is left. */
-  pop(): number {
-    if (this.length === 0) return NONE;
-    while (this.#first[this.#priorityBucket] === NONE) this.#priorityBucket -= 1;
-    const place = this.#first[this.#priorityBucket] ?? NONE;
-    this.#first[this.#priorityBucket] = this.#next[place] ?? NONE;
+  /**
+   * Visits the entries by priority. `act` says whether the entry is taken out, or stays for the
+   * next visit, or stays and ends this one. It must not add any.
+   */
+  visit(act: (row: number, packetId: number) => Visited): void {
+    for (; this.#first[this.#top] === NONE && this.#top > 0; this.#top -= 1);
+    for (let bucket = this.#top; bucket >= 0; bucket -= 1) {
+      let kept = NONE;
+      let place = this.#first[bucket] ?? NONE;
+      while (place !== NONE) {
+        const visited = act(this.#rows[place] ?? NONE, this.#ids[place] ?? NONE);
+        if (visited === "last") return;
+        const next = this.#next[place] ?? NONE;
+        if (visited === "kept") kept = place;
+        else this.#remove(bucket, kept, next);
+        place = next;
+      }
+    }
+  }
+
+  /** Removes the entry between two of a bucket. */
+  #remove(bucket: number, before: number, after: number): void {
+    if (before === NONE) this.#first[bucket] = after;
+    else this.#next[before] = after;
+    if (after === NONE) this.#last[bucket] = before;
     this.length -= 1;
-    return place;
-  }
-
-  /** The row of a taken entry; valid until `clear`. */
-  row(place: number): number {
-    return this.#rows[place] ?? NONE;
-  }
-
-  packetId(place: number): number {
-    return this.#ids[place] ?? NONE;
   }
 }
 

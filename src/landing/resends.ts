@@ -11,12 +11,13 @@
  * A resend counts, also against the client's `maxRetries`, when its first copy leaves.
  *
  *   plan ─▶ round: [ buckets 80, 80, 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
+ *                  what only full leaders lack stays in it, and is tried again after 20 ms
  *
  * Decision: docs/decisions/0010-a-repetition-is-a-resend.md
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
-import type { Outcome, Plan, ResendTo, Target } from "../core/flow.ts";
+import type { Outcome, Plan, ResendRoom, ResendTo, Target } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
@@ -42,7 +43,7 @@ export interface ResendsDeps {
 
 /** Time between two batches. A batch blocks the thread for a fraction of a millisecond. */
 const TICK_MS = 5;
-/** The same while no leader takes a resend; the budget accumulates as long. */
+/** The same while transactions wait for a full leader; the budget accumulates as long. */
 const WAIT_TICK_MS = 20;
 /** Maximum transactions per batch that no leader accepts: they cost time, but no budget. */
 const UNACCEPTED_MAX = 128;
@@ -263,34 +264,50 @@ export class Resends {
     return true;
   }
 
-  #arm(): void {
-    const delayMs = this.#deps.resender.takesResends() ? TICK_MS : WAIT_TICK_MS;
+  #arm(delayMs: number): void {
     this.#timer = this.#deps.clock.after(delayMs, () => {
       this.#timer = null;
-      this.#sendBatch();
-      if (this.#due.length > 0) this.#arm();
+      const isFull = this.#sendBatch();
+      if (this.#due.length > 0) this.#arm(isFull ? WAIT_TICK_MS : TICK_MS);
     });
   }
 
-  #sendBatch(): void {
-    const { table, clock, resender } = this.#deps;
-    this.#refillBudget(clock.nowNs());
+  /** Returns whether a transaction waits because the leaders that lack it are full. */
+  #sendBatch(): boolean {
+    const { clock } = this.#deps;
+    this.#nowNs = clock.nowNs();
+    this.#refillBudget(this.#nowNs);
     // The highest priority may be among the rows that were not checked yet.
-    if (this.#slicer.isBusy) return;
+    if (this.#slicer.isBusy) return false;
+    let isFull = false;
+    let checked = 0;
     let unaccepted = 0;
-    while (this.#due.length > 0 && this.#budget >= 1 && unaccepted < UNACCEPTED_MAX) {
-      // What no leader takes now waits, so that the highest priority leaves first.
-      if (!resender.takesResends()) return;
-      const place = this.#due.pop();
-      const row = this.#due.row(place);
-      if (!table.holds(row, this.#due.packetId(place))) continue;
+    this.#due.visit((row, packetId) => {
+      if (this.#budget < 1 || checked === CHECKS_PER_SLICE || unaccepted === UNACCEPTED_MAX)
+        return "last";
+      checked += 1;
+      const room = this.#roomFor(row, packetId);
+      isFull ||= room === "full";
+      if (room !== "room") return room === "full" ? "kept" : "taken";
       if (this.resend(row) === 0) {
         unaccepted += 1;
-        continue;
+        return "taken";
       }
       this.#budget -= 1;
       if (this.#hasLeft) this.#useRetry(row);
-    }
+      return "taken";
+    });
+    return isFull;
+  }
+
+  /** As `Resender.roomFor`, for a row of the round; `none` if it is no longer due. */
+  #roomFor(row: number, packetId: number): ResendRoom {
+    const { table, resender } = this.#deps;
+    if (!table.holds(row, packetId) || !this.#isDue(row, this.#nowNs)) return "none";
+    this.#row = row;
+    const room = resender.roomFor(this.#to);
+    this.#row = NONE;
+    return room;
   }
 
   /** First sends use the same budget, but never all of it. */
@@ -319,7 +336,7 @@ export class Resends {
       row = table.newerThan(row);
     }
     if (row !== NONE) return true;
-    if (this.#due.length > 0 && this.#timer === null) this.#arm();
+    if (this.#due.length > 0 && this.#timer === null) this.#arm(TICK_MS);
     return false;
   }
 

@@ -14,7 +14,7 @@ import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { STATUSES_PER_REQUEST } from "../core/limits.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
-import { type InFlightTable, PROCESSED, REQUESTED } from "./in-flight-table.ts";
+import { type InFlightTable, PROCESSED, REQUESTED, UNKNOWN } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
 import {
   CHECKS_PER_SLICE,
@@ -31,7 +31,7 @@ export interface StatusPollerDeps {
   readonly cluster: Pick<ClusterView, "fetchStatuses">;
   /** Called at each tick, before any request. */
   readonly onTick: (nowNs: number) => void;
-  /** Called at each tick for each row that is due; may end it. Returns whether it still exists. */
+  /** Called for each row at each tick; may end it. Returns whether the row still exists. */
   readonly onCheck: (row: number, nowNs: number) => boolean;
   /** A value that a response must postdate to prove that a transaction is absent. */
   readonly stamp: () => number;
@@ -201,13 +201,12 @@ export class StatusPoller {
       const id = table.packetId[row] ?? NONE;
       search.checked += 1;
       if (id === NONE) continue;
-      const dueNs = table.nextPollNs[row] ?? 0;
-      if (dueNs > soonNs) continue;
       if (!onCheck(row, nowNs)) {
         ends += 1;
         continue;
       }
-      if (table.is(row, REQUESTED)) continue;
+      const dueNs = table.nextPollNs[row] ?? 0;
+      if (dueNs > soonNs || table.is(row, REQUESTED)) continue;
       search.lagNs = Math.max(search.lagNs, nowNs - dueNs);
       if (rows.length < max) {
         rows.push(row);
@@ -300,9 +299,10 @@ export class StatusPoller {
     const end = Math.min(rows.length, request.handled + max);
     for (; request.handled < end; request.handled += 1) {
       const row = rows[request.handled] ?? NONE;
-      if (!table.holds(row, ids[request.handled] ?? NONE)) continue;
-      table.nextPollNs[row] = nowNs + this.#waitNs(row, nowNs);
+      const id = ids[request.handled] ?? NONE;
+      if (!table.holds(row, id)) continue;
       onStatus(row, response.statuses[request.handled] ?? null, response.slot, request.stamp);
+      if (table.holds(row, id)) table.nextPollNs[row] = nowNs + this.#waitNs(row, nowNs);
     }
     if (end < rows.length) {
       request.timer = clock.after(0, () => this.#handle(request, LANDINGS_PER_SLICE));
@@ -326,8 +326,9 @@ export class StatusPoller {
     const { table } = this.#deps;
     const tickNs = this.#periodMs * NS_PER_MS;
     const ageNs = nowNs - (table.sinceNs[row] ?? 0);
-    // A transaction in a processed block is confirmed within a second.
-    const shareNs = table.is(row, PROCESSED) ? 0 : ageNs * AGE_SHARE;
+    // One in a processed block is confirmed within a second, and one that has expired ends soon.
+    const endsSoon = table.is(row, PROCESSED) || table.expiredSlot[row] !== UNKNOWN;
+    const shareNs = endsSoon ? 0 : ageNs * AGE_SHARE;
     const waitNs = Math.max(tickNs, Math.min(shareNs, tickNs * WAIT_TICKS_MAX));
     return waitNs - tickNs * EARLY_SHARE;
   }

@@ -226,9 +226,9 @@ export class Leader {
       this.#deliveries.reportSent(this.#connection, packet, this.#target, nowNs);
   }
 
-  /** Whether a resend may be offered. */
+  /** As `Deliveries.takesResends`. */
   get takesResends(): boolean {
-    return this.live && this.#deliveries.takesResends;
+    return this.#deliveries.takesResends;
   }
 
   /** As `Deliveries.resend`. */

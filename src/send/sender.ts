@@ -11,7 +11,7 @@
 import type { Clock } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { DeliveryReason } from "../core/errors.ts";
-import type { Outcome, Packet, Plan, ResendTo, Target } from "../core/flow.ts";
+import type { Outcome, Packet, Plan, ResendRoom, ResendTo, Target } from "../core/flow.ts";
 import { DELIVERIES_QUEUED_MAX, LEADERS_CONNECTED_MAX } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
@@ -130,8 +130,8 @@ export interface Sender extends SenderStatus {
    * throws.
    */
   resend(packet: Packet, to: ResendTo): number;
-  /** Whether any live leader of the plan takes resends now. */
-  takesResends(): boolean;
+  /** Whether `resend` would offer a packet to a leader now. */
+  roomFor(to: Pick<ResendTo, "wants">): ResendRoom;
   /**
    * Reports a packet that the native engine sent at `sentNs`, as if `accept` had sent it then: its
    * deliveries are reported from now on, and leaders of the plan that were not reached get theirs.
@@ -316,7 +316,15 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     return acceptedCount;
   }
 
-  const takesResends = (): boolean => leaders.sendTargets.some((leader) => leader.takesResends);
+  function roomFor(to: Pick<ResendTo, "wants">): ResendRoom {
+    let isWanted = false;
+    for (const leader of leaders.sendTargets) {
+      if (!leader.live || !to.wants(leader.target)) continue;
+      if (leader.takesResends) return "room";
+      isWanted = true;
+    }
+    return isWanted ? "full" : "none";
+  }
 
   function recordSend(packet: Packet, sent: SendRecord, sentNs: number): void {
     const { sendTargets } = leaders;
@@ -365,7 +373,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     accept,
     report,
     resend,
-    takesResends,
+    roomFor,
     recordSend,
     flushEvents() {
       transport.flushEvents?.();

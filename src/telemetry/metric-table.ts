@@ -431,7 +431,7 @@ export const METRICS = [
   counter(
     "touchdown_resends_total",
     ["result"],
-    "Resends of transactions, by sent (a copy left), shed in favour of those that rank higher, " +
+    "Resends of transactions, by sent (a copy left), shed (the next round began before it), " +
       "or superseded by an ingress thread that has just sent the transaction.",
   ),
   counter(

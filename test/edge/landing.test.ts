@@ -32,7 +32,7 @@ describe("landing, connected to an edge", () => {
       },
       router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
       leaderStats: { landed: (identity) => void calls.push(identity) },
-      resender: { takesResends: () => true, resend: () => 0 },
+      resender: { roomFor: () => "none", resend: () => 0 },
       deliveryGate: { renew: () => true },
       receipts: {
         end: (end: FinalState) => void calls.push(end.kind, end.slotDelta),

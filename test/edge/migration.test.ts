@@ -53,7 +53,8 @@ function slotsUntilLanded({ names, again, before, isWatched }: Migration): numbe
     if (!held.has(identity)) held.set(identity, atMs);
   };
   const resender = {
-    takesResends: () => true,
+    roomFor: (to: Pick<ResendTo, "wants">) =>
+      plan.send.some((target) => to.wants(target)) ? ("room" as const) : ("none" as const),
     resend(_: Packet, to: ResendTo) {
       const targets = plan.send.filter((target) => to.wants(target) && to.mayLeave());
       for (const target of targets) {

@@ -108,7 +108,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
       },
       deliveryGate: deliveryGateOf(dedup),
       resender: {
-        takesResends: () => true,
+        roomFor: (to) => (plan.send.some((target) => to.wants(target)) ? "room" : "none"),
         resend(packet, to) {
           let count = 0;
           for (const target of plan.send) {

@@ -267,13 +267,22 @@ describe("the cache of blockhashes", () => {
 
   it("is bounded, and replaces one from 15 s ago, the oldest first", () => {
     const { clock, checks } = newChecks();
-    for (let number = 0; number < BLOCKHASHES_CHECKED_MAX + 5; number += 1) {
-      expect(checks.check(hashOf(number), "a", 10, clock.nowNs())).toBe("open");
-    }
-    expect(checks.size).toBe(BLOCKHASHES_CHECKED_MAX);
-    clock.advance(15_000);
-    checks.check(hashOf(9_999), "a", 10, clock.nowNs());
-    expect(checks.size).toBe(BLOCKHASHES_CHECKED_MAX);
+    const half = BLOCKHASHES_CHECKED_MAX / 2;
+    const add = (from: number, count: number, account: string): void => {
+      for (let number = from; number < from + count; number += 1) {
+        expect(checks.check(hashOf(number), account, 10, clock.nowNs())).toBe("open");
+      }
+    };
+    const counts = () => [checks.countOf("a"), checks.countOf("b"), checks.size];
+    add(0, half, "a");
+    add(half, half + 5, "b");
+    expect(counts()).toEqual([half, half, BLOCKHASHES_CHECKED_MAX]);
+    clock.advance(14_999);
+    add(9_000, 1, "b");
+    expect(counts()).toEqual([half, half, BLOCKHASHES_CHECKED_MAX]);
+    clock.advance(1);
+    add(9_001, 1, "b");
+    expect(counts()).toEqual([half - 1, half + 1, BLOCKHASHES_CHECKED_MAX]);
   });
 
   it("serves an account at once beside one with more blockhashes than it holds", async () => {
@@ -349,8 +358,7 @@ describe("the share of an account's transactions that landed", () => {
       fixture.cluster.reporting = reporting;
       fixture.landing.start();
       fixture.track(1, { accepted: { durableNonce: true } });
-      // 60 s, and the 1.6 s between two polls at that age.
-      await pass(fixture, 248);
+      await pass(fixture, 242);
       fixture.shares.renew();
       expect(fixture.finalStates).toMatchObject([{ reason: "tracking_ended" }]);
       expect(fixture.shares.shareOf("a") < before).toBe(what === "falls");

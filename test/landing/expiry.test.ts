@@ -3,9 +3,6 @@ import { BLOCKHASH_AGE_MAX, STATUSES_PER_REQUEST } from "../../src/core/limits.t
 import { EXPIRY_MARGIN_BLOCKS } from "../../src/landing/limits.ts";
 import { startFixture } from "./fixture.ts";
 
-/** An old transaction is polled each 1.6 s, and a slot has 250 ms here. */
-const SLOTS_PER_OLD_POLL = 7;
-
 type Fixture = ReturnType<typeof startFixture>;
 
 function startedFixture(): Fixture {
@@ -30,7 +27,7 @@ describe("a transaction expires", () => {
     fixture.track(1);
     await pass(fixture, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS);
     expect(fixture.finalStates).toEqual([]);
-    await pass(fixture, SLOTS_PER_OLD_POLL + 2);
+    await pass(fixture, 4);
     expect(fixture.finalStates).toMatchObject([
       { packetId: 1, kind: "expired", reason: "blockhash_expired", slot: 0, slotDelta: null },
     ]);
@@ -42,7 +39,8 @@ describe("a transaction expires", () => {
     fixture.track(1, { hash: 77 });
     await pass(fixture, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS + 16);
     expect(fixture.finalStates).toEqual([]);
-    await pass(fixture, SLOTS_PER_OLD_POLL + 2);
+    // An old transaction is polled each 1.6 s.
+    await pass(fixture, 8);
     expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
@@ -80,7 +78,7 @@ describe("a transaction expires", () => {
     expect(fixture.asked).toHaveLength(1);
     await fixture.answerAll(new Map(), slotThen);
     expect(fixture.finalStates).toEqual([]);
-    await pass(fixture, SLOTS_PER_OLD_POLL + 2);
+    await pass(fixture, 8);
     expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
@@ -196,7 +194,7 @@ describe("a transaction expires", () => {
     fixture.track(1, { accepted: { durableNonce: true } });
     await pass(fixture, 239);
     expect(fixture.finalStates).toEqual([]);
-    await pass(fixture, SLOTS_PER_OLD_POLL + 2);
+    await pass(fixture, 3);
     expect(fixture.finalStates).toMatchObject([
       { packetId: 1, kind: "dropped", reason: "tracking_ended" },
     ]);

@@ -173,17 +173,25 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     readonly bytes: Uint8Array;
   }[] = [];
   let offers = 0;
-  /** Resends that leaders take until they have no room. */
-  const room = { left: Number.POSITIVE_INFINITY };
+  /** Resends that a leader takes until it is full, by address; unlimited for others. */
+  const room = new Map<string, number>();
+  let roomsAsked = 0;
+  const isFull = ({ address }: Target): boolean => room.get(address) === 0;
   const resender: Resender = {
-    takesResends: () => room.left > 0,
+    roomFor(to) {
+      roomsAsked += 1;
+      const wanting = plan.filter((each) => !dead.has(each.address) && to.wants(each));
+      if (wanting.length === 0) return "none";
+      return wanting.every(isFull) ? "full" : "room";
+    },
     resend(packet, to) {
       offers += 1;
       let taken = 0;
       for (const target of plan) {
-        if (room.left === 0 || dead.has(target.address) || !to.wants(target)) continue;
+        if (isFull(target) || dead.has(target.address) || !to.wants(target)) continue;
         if (!to.mayLeave()) break;
-        room.left -= 1;
+        const left = room.get(target.address);
+        if (left !== undefined) room.set(target.address, left - 1);
         to.accepted(target, saturated.has(target.address));
         resent.push({
           id: packet.id,
@@ -257,6 +265,10 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     dead,
     saturated,
     room,
+    /** How often landing asked whether a leader takes a resend. */
+    get roomsAsked() {
+      return roomsAsked;
+    },
     /** Resends that were offered to leaders, accepted or not. */
     get offers() {
       return offers;
@@ -305,4 +317,17 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     },
   };
   return fixture;
+}
+
+/** A fixture with leaders a and b in the plan, and its clock past the first pause. */
+export function startFixtureWithPlan(over: Parameters<typeof startFixture>[0] = {}) {
+  const fixture = startFixture(over);
+  fixture.landing.start();
+  fixture.plan("a", "b");
+  return fixture;
+}
+
+/** Leaders that received a transaction again, in order. */
+export function resendTo(fixture: ReturnType<typeof startFixture>, id: number): string[] {
+  return fixture.resent.filter((it) => it.id === id).map(({ address }) => address.slice(0, 1));
 }

@@ -1,12 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { NONE } from "../../src/landing/byte-store.ts";
 import { priorityBucketOf, ResendPriorityBuckets } from "../../src/landing/resend-priority.ts";
 
-function takeAll(due: ResendPriorityBuckets): number[][] {
+/** Takes up to `max` entries. */
+function take(due: ResendPriorityBuckets, max = Number.POSITIVE_INFINITY): number[][] {
   const taken: number[][] = [];
-  for (let place = due.pop(); place !== NONE; place = due.pop()) {
-    taken.push([due.row(place), due.packetId(place)]);
-  }
+  due.visit((row, packetId) => {
+    if (taken.length === max) return "last";
+    taken.push([row, packetId]);
+    return "taken";
+  });
   return taken;
 }
 
@@ -25,7 +27,7 @@ describe("what is due", () => {
     due.add(3, 103, 255);
     due.add(0, 100, 80);
     expect(due.length).toBe(5);
-    expect(takeAll(due)).toEqual([
+    expect(take(due)).toEqual([
       [1, 101],
       [3, 103],
       [2, 102],
@@ -39,7 +41,7 @@ describe("what is due", () => {
     const due = new ResendPriorityBuckets(3);
     due.add(7, 1, 5);
     due.add(7, 2, 5);
-    expect(takeAll(due)).toEqual([
+    expect(take(due)).toEqual([
       [7, 1],
       [7, 2],
     ]);
@@ -49,15 +51,28 @@ describe("what is due", () => {
     const due = new ResendPriorityBuckets(4);
     due.add(1, 1, 3);
     due.add(2, 2, 3);
-    expect(due.row(due.pop())).toBe(1);
+    expect(take(due, 1)).toEqual([[1, 1]]);
     due.add(3, 3, 9);
-    expect(takeAll(due).map(([row]) => row)).toEqual([3, 2]);
+    expect(take(due).map(([row]) => row)).toEqual([3, 2]);
+  });
+
+  it("stays in its order where a visit keeps it, until one takes it", () => {
+    const due = new ResendPriorityBuckets(10);
+    for (const row of [1, 2, 3, 4, 5]) due.add(row, row, row === 4 ? 9 : 3);
+    due.visit((row) => (row === 2 || row === 4 ? "kept" : "taken"));
+    expect(due.length).toBe(2);
+    due.add(6, 6, 3);
+    due.visit((row) => (row === 2 ? "taken" : "kept"));
+    expect(take(due).map(([row]) => row)).toEqual([4, 6]);
+    expect(due.length).toBe(0);
+    due.add(7, 7, 3);
+    expect(take(due)).toEqual([[7, 7]]);
   });
 
   it("holds at most its capacity", () => {
     const due = new ResendPriorityBuckets(2);
     for (const row of [1, 2, 3]) due.add(row, row, row);
-    expect(takeAll(due).map(([row]) => row)).toEqual([2, 1]);
+    expect(take(due).map(([row]) => row)).toEqual([2, 1]);
   });
 
   it("is empty once cleared, and has its room again", () => {
@@ -65,10 +80,10 @@ describe("what is due", () => {
     due.add(1, 1, 9);
     due.add(2, 2, 1);
     due.clear();
-    expect([due.length, due.pop()]).toEqual([0, NONE]);
+    expect([due.length, take(due)]).toEqual([0, []]);
     due.add(5, 5, 1);
     due.add(6, 6, 9);
-    expect(takeAll(due)).toEqual([
+    expect(take(due)).toEqual([
       [6, 6],
       [5, 5],
     ]);

@@ -6,24 +6,11 @@ import {
   RESEND_SAME_LEADER_MS,
   SENT_LATE_MS,
 } from "../../src/landing/limits.ts";
-import { bytesOf, endOf, outcomeOf, startFixture } from "./fixture.ts";
-
-/** A fixture with leaders a and b in the plan, and its clock past the first pause. */
-function startedFixture(over: Parameters<typeof startFixture>[0] = {}) {
-  const fixture = startFixture(over);
-  fixture.landing.start();
-  fixture.plan("a", "b");
-  return fixture;
-}
-
-/** Leaders that received a transaction again, in order. */
-function resendTo(fixture: ReturnType<typeof startFixture>, id: number): string[] {
-  return fixture.resent.filter((it) => it.id === id).map(({ address }) => address.slice(0, 1));
-}
+import { bytesOf, endOf, outcomeOf, resendTo, startFixtureWithPlan } from "./fixture.ts";
 
 describe("a new plan", () => {
   it("sends what is in flight again to those leaders that did not have it", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1);
     fixture.clock.advance(RESEND_PAUSE_MS);
     fixture.plan("b", "c");
@@ -40,7 +27,7 @@ describe("a new plan", () => {
   });
 
   it("numbers the resends of a transaction, one number for all leaders of a round", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1);
     fixture.clock.advance(RESEND_PAUSE_MS);
     fixture.plan("c", "d");
@@ -60,7 +47,7 @@ describe("a new plan", () => {
   });
 
   it("sends nothing again to a leader within two seconds, by identity or address", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1);
     for (let slot = 0; slot < 8; slot += 1) {
       fixture.clock.advance(249);
@@ -74,7 +61,7 @@ describe("a new plan", () => {
   });
 
   it("has room for the leaders of two seconds, also where windows of a lone leader meet", () => {
-    const fixture = startedFixture({ leaders: 1 });
+    const fixture = startFixtureWithPlan({ leaders: 1 });
     fixture.track(1);
     for (const name of ["c", "d", "e", "f"]) {
       fixture.clock.advance(400);
@@ -85,7 +72,7 @@ describe("a new plan", () => {
   });
 
   it("leaves alone what was sent a moment ago", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.clock.advance(900);
     fixture.track(1);
     fixture.clock.advance(RESEND_PAUSE_MS - 1);
@@ -98,7 +85,7 @@ describe("a new plan", () => {
   });
 
   it("is sent with the next plan to a leader that could not accept it", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1);
     fixture.clock.advance(500);
     fixture.dead.add("c:8009");
@@ -112,7 +99,7 @@ describe("a new plan", () => {
   });
 
   it("counts a leader with an unsent delivery as one without the transaction", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1);
     fixture.landing.outcome(outcomeOf(1, "b", "dropped", fixture.clock.nowNs()));
     fixture.clock.advance(500);
@@ -122,7 +109,7 @@ describe("a new plan", () => {
   });
 
   it("keeps a resend's mark when the first send to its leader ends unsent later", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1, { sent: ["a"] });
     fixture.clock.advance(RESEND_SAME_LEADER_MS);
     fixture.plan("b");
@@ -136,7 +123,7 @@ describe("a new plan", () => {
   });
 
   it("resends at most as often as the client allowed, and never for 0", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1, { maxRetries: 0 });
     fixture.track(2, { maxRetries: 2 });
     fixture.track(3);
@@ -152,7 +139,7 @@ describe("a new plan", () => {
   });
 
   it("sends nothing again that is in a block, or that is too old for any leader", async () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1);
     fixture.track(2, { hash: 2 });
     fixture.cluster.lastValid.set(2, 900);
@@ -166,7 +153,7 @@ describe("a new plan", () => {
   });
 
   it("sends nothing once the stage is stopped", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1);
     fixture.clock.advance(500);
     fixture.plan("c");
@@ -179,7 +166,7 @@ describe("a new plan", () => {
 
 describe("a round", () => {
   it("goes by what is paid, then by age", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     const paid = [5_000, 9_000_000, 5_000, 1_000_000, 9_000_000];
     for (const [index, tipLamports] of paid.entries()) {
       fixture.track(index + 1, { accepted: { tipLamports } });
@@ -191,7 +178,7 @@ describe("a round", () => {
   });
 
   it("is spread over time by the budget", () => {
-    const fixture = startedFixture({ resendsPerSecond: 200 });
+    const fixture = startFixtureWithPlan({ resendsPerSecond: 200 });
     for (let id = 1; id <= 50; id += 1) fixture.track(id);
     fixture.clock.advance(500);
     fixture.plan("c");
@@ -205,7 +192,7 @@ describe("a round", () => {
   });
 
   it("yields to first sends, but keeps a minimum share", () => {
-    const fixture = startedFixture({ resendsPerSecond: 200 });
+    const fixture = startFixtureWithPlan({ resendsPerSecond: 200 });
     for (let id = 1; id <= 50; id += 1) fixture.track(id);
     fixture.clock.advance(500);
     fixture.plan("c");
@@ -221,7 +208,7 @@ describe("a round", () => {
   });
 
   it("leaves out those that pay least when there is no time, and counts them", () => {
-    const fixture = startedFixture({ resendsPerSecond: 100 });
+    const fixture = startFixtureWithPlan({ resendsPerSecond: 100 });
     for (let id = 1; id <= 40; id += 1) {
       fixture.track(id, { accepted: { tipLamports: id % 2 === 0 ? 4_000_000 : 1_000 } });
     }
@@ -233,11 +220,26 @@ describe("a round", () => {
     expect(fixture.resent.length + fixture.landing.counters.resendsShed).toBe(40);
   });
 
-  it("checks a bounded number in a turn when no leader has room, and reaches all", () => {
-    const fixture = startedFixture({ countMax: 1_000 });
+  it("checks a bounded number at a time while all leaders are full", () => {
+    const fixture = startFixtureWithPlan({ countMax: 3 * CHECKS_PER_SLICE });
+    for (let id = 1; id <= 2 * CHECKS_PER_SLICE; id += 1) fixture.track(id, { sent: [] });
+    fixture.clock.advance(500);
+    fixture.room.set("c:8009", 0);
+    fixture.plan("c");
+    const asked: number[] = [];
+    for (let step = 0; step < 40; step += 1) {
+      const before = fixture.roomsAsked;
+      fixture.clock.advance(1);
+      if (fixture.roomsAsked > before) asked.push(fixture.roomsAsked - before);
+    }
+    expect(asked).toEqual([CHECKS_PER_SLICE, CHECKS_PER_SLICE]);
+  });
+
+  it("offers a bounded number in a turn that the gate stops, and reaches all", () => {
+    const fixture = startFixtureWithPlan({ countMax: 1_000 });
     for (let id = 1; id <= 500; id += 1) fixture.track(id, { sent: [] });
     fixture.clock.advance(500);
-    fixture.dead.add("c:8009");
+    fixture.gate.isOpen = false;
     fixture.plan("c");
     const offers: number[] = [];
     for (let step = 0; step < 5; step += 1) {
@@ -247,23 +249,63 @@ describe("a round", () => {
     expect(offers).toEqual([128, 256, 384, 500, 500]);
   });
 
-  it("waits while leaders take no resend, and goes on by what is paid", () => {
-    const fixture = startedFixture();
-    fixture.room.left = 1;
+  it("waits while leaders are full, and goes on by what is paid", () => {
+    const fixture = startFixtureWithPlan();
+    fixture.room.set("c:8009", 1);
     for (const [index, tipLamports] of [5_000, 9_000_000, 70_000].entries())
       fixture.track(index + 1, { accepted: { tipLamports } });
     fixture.clock.advance(RESEND_PAUSE_MS);
     fixture.plan("c");
-    fixture.clock.advance(50);
+    fixture.clock.advance(100);
     expect(fixture.resent.map(({ id }) => id)).toEqual([2]);
     expect([fixture.offers, fixture.gate.renewals.length]).toEqual([1, 1]);
-    fixture.room.left = 1;
+    // Each 20 ms for two of them, not each 5 ms.
+    expect(fixture.roomsAsked).toBeLessThan(15);
+    fixture.room.set("c:8009", 1);
     fixture.clock.advance(20);
     expect(fixture.resent.map(({ id }) => id)).toEqual([2, 3]);
   });
 
+  it("keeps what only a full leader lacks, and sends meanwhile what another lacks", () => {
+    const fixture = startFixtureWithPlan({ countMax: 1_000 });
+    for (let id = 1; id <= 300; id += 1) fixture.track(id, { accepted: { tipLamports: 9_000 } });
+    fixture.clock.advance(RESEND_PAUSE_MS);
+    fixture.plan("c", "e");
+    fixture.clock.advance(200);
+    expect(fixture.resent.splice(0)).toHaveLength(600);
+    fixture.plan("c");
+    fixture.track(301, { accepted: { tipLamports: 10 } });
+    fixture.clock.advance(RESEND_PAUSE_MS);
+    fixture.room.set("d:8009", 0);
+    // All lack d, and only the one that pays least lacks e.
+    fixture.plan("d", "e");
+    fixture.clock.advance(50);
+    expect(fixture.resent).toMatchObject([{ id: 301, address: "e:8009" }]);
+    fixture.room.delete("d:8009");
+    fixture.clock.advance(200);
+    expect(fixture.resent.slice(1).map(({ address }) => address)).toEqual(
+      Array.from({ length: 300 }, () => "d:8009"),
+    );
+  });
+
+  it("leaves out what a repetition sent while it waited", () => {
+    const fixture = startFixtureWithPlan();
+    fixture.track(1, { maxRetries: 1 });
+    fixture.clock.advance(RESEND_PAUSE_MS);
+    for (const name of ["c", "d"]) fixture.room.set(`${name}:8009`, 0);
+    fixture.plan("c", "d");
+    fixture.clock.advance(50);
+    fixture.room.clear();
+    fixture.saturated.add("c:8009");
+    fixture.dead.add("d:8009");
+    fixture.landing.mergeDuplicate(bytesOf(1), 1, null);
+    fixture.dead.clear();
+    fixture.clock.advance(100);
+    expect(resendTo(fixture, 1)).toEqual(["c"]);
+  });
+
   it("does not happen at all with a budget of 0", () => {
-    const fixture = startedFixture({ resendsPerSecond: 0 });
+    const fixture = startFixtureWithPlan({ resendsPerSecond: 0 });
     fixture.track(1);
     fixture.clock.advance(500);
     fixture.plan("c");
@@ -272,7 +314,7 @@ describe("a round", () => {
   });
 
   it("skips a row that another transaction reuses", () => {
-    const fixture = startedFixture({ resendsPerSecond: 100, countMax: 10 });
+    const fixture = startFixtureWithPlan({ resendsPerSecond: 100, countMax: 10 });
     for (let id = 1; id <= 10; id += 1) fixture.track(id);
     fixture.clock.advance(500);
     fixture.plan("c");
@@ -284,7 +326,7 @@ describe("a round", () => {
   describe("that needs several turns to check all rows", () => {
     /** `count` in flight for a while; only those in `more` pay more. */
     function crowd(count: number, more: readonly number[]) {
-      const fixture = startedFixture({ countMax: count + 10, resendsPerSecond: 1_000 });
+      const fixture = startFixtureWithPlan({ countMax: count + 10, resendsPerSecond: 1_000 });
       for (let id = 1; id <= count; id += 1) {
         fixture.track(id, { accepted: { tipLamports: more.includes(id) ? 9_000_000 : 5_000 } });
       }
@@ -303,7 +345,7 @@ describe("a round", () => {
     });
 
     it("ranks by offer times landed share, as of the round, not of the arrival", () => {
-      const fixture = startedFixture({ countMax: 10, resendsPerSecond: 1_000 });
+      const fixture = startFixtureWithPlan({ countMax: 10, resendsPerSecond: 1_000 });
       fixture.track(1, { account: "never", accepted: { tipLamports: 1_000_000 } });
       fixture.track(2, { account: "lands", accepted: { tipLamports: 500_000 } });
       const resent = (name: string): number[] => {
@@ -387,7 +429,7 @@ describe("what was sent elsewhere", () => {
   });
 
   it("counts as sent to the leaders of the plan, and to those of its outcomes", () => {
-    const rig = startedFixture();
+    const rig = startFixtureWithPlan();
     rig.track(1);
     rig.clock.advance(2_200);
     expect(rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs())).toBe(true);
@@ -404,7 +446,7 @@ describe("what was sent elsewhere", () => {
   });
 
   it("takes its own mark back where it ends unsent, and not that of another packet", () => {
-    const rig = startedFixture();
+    const rig = startFixtureWithPlan();
     rig.track(1);
     rig.clock.advance(2_200);
     rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs());
@@ -420,7 +462,7 @@ describe("what was sent elsewhere", () => {
   });
 
   it("is not in flight if its transaction is not", () => {
-    const rig = startedFixture();
+    const rig = startFixtureWithPlan();
     expect(rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs())).toBe(false);
     rig.track(1);
     rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs());
@@ -433,7 +475,7 @@ describe("what was sent elsewhere", () => {
   });
 
   it("is not sent again before landing knows of it", () => {
-    const rig = startedFixture();
+    const rig = startFixtureWithPlan();
     rig.track(1);
     rig.clock.advance(2_500);
     rig.gate.isOpen = false;
@@ -452,7 +494,7 @@ describe("what was sent elsewhere", () => {
 
 describe("the gate", () => {
   it("is asked once for each resend that a leader lacks, from the last known time on", () => {
-    const rig = startedFixture();
+    const rig = startFixtureWithPlan();
     rig.track(1);
     rig.clock.advance(500);
     rig.landing.mergeDuplicate(bytesOf(1), 1, null);
@@ -469,7 +511,7 @@ describe("the gate", () => {
   });
 
   it("learns of a copy that left late", () => {
-    const rig = startedFixture();
+    const rig = startFixtureWithPlan();
     rig.track(1, { sent: [] });
     rig.clock.advance(SENT_LATE_MS);
     rig.landing.outcome(outcomeOf(1, "a", "sent", rig.clock.nowNs()));
@@ -483,7 +525,7 @@ describe("the gate", () => {
 describe("marks that are cleared", () => {
   /** Transactions 1 and 2 at leaders a and b; the second a moment ago. */
   function both(over = {}) {
-    const fixture = startedFixture(over);
+    const fixture = startFixtureWithPlan(over);
     fixture.track(1);
     fixture.clock.advance(RESEND_PAUSE_MS);
     fixture.track(2);
@@ -516,7 +558,7 @@ describe("marks that are cleared", () => {
   });
 
   it("are cleared with the plans while the confirmation stands still", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.landing.setConfirmationStalled(true);
     fixture.track(1);
     for (let slot = 0; slot < 8; slot += 1) {
@@ -536,7 +578,7 @@ describe("marks that are cleared", () => {
   });
 
   it("leave what a client does not want repeated", () => {
-    const fixture = startedFixture();
+    const fixture = startFixtureWithPlan();
     fixture.track(1, { maxRetries: 0 });
     fixture.clock.advance(500);
     fixture.landing.slotWentBack();
@@ -553,107 +595,5 @@ describe("marks that are cleared", () => {
     fixture.clock.advance(20);
     expect(fixture.resent).toHaveLength(length);
     expect(fixture.landing.counters).toMatchObject({ markClearsRefused: 1 });
-  });
-});
-
-describe("a copy that waits for its leader", () => {
-  /** Transaction 1 with these resends allowed, where all leaders but these are saturated. */
-  function waiting(maxRetries: number, ...good: readonly string[]) {
-    const fixture = startedFixture();
-    const names = ["c", "d", "e", "f"].filter((name) => !good.includes(name));
-    for (const name of names) fixture.saturated.add(`${name}:8009`);
-    fixture.track(1, { maxRetries });
-    return {
-      ...fixture,
-      plan(...leaders: readonly string[]): readonly string[] {
-        fixture.clock.advance(500);
-        fixture.plan(...leaders);
-        fixture.clock.advance(20);
-        return resendTo(fixture, 1);
-      },
-      end(name: string, kind: "sent" | "dropped", resend: number): void {
-        fixture.landing.outcome({ ...outcomeOf(1, name, kind, fixture.clock.nowNs()), resend });
-      },
-      get resends() {
-        return fixture.landing.counters.resends;
-      },
-    };
-  }
-
-  it("does not count where it never leaves, and nothing is due before", () => {
-    const fixture = waiting(1);
-    expect(fixture.plan("c", "d")).toEqual(["c", "d"]);
-    fixture.end("c", "dropped", 1);
-    expect(fixture.plan("e", "f")).toEqual(["c", "d"]);
-    fixture.end("d", "dropped", 1);
-    expect(fixture.resends).toBe(0);
-    expect(fixture.plan("e", "f")).toEqual(["c", "d", "e", "f"]);
-    fixture.end("e", "sent", 2);
-    fixture.end("f", "dropped", 2);
-    expect(fixture.plan("g")).toEqual(["c", "d", "e", "f"]);
-    expect(fixture.resends).toBe(1);
-  });
-
-  it("counts once with the others of its resend, whether they left before or after", () => {
-    for (const fixture of [waiting(2), waiting(2, "d")]) {
-      fixture.plan("c", "d");
-      fixture.end("c", "sent", 1);
-      if (fixture.saturated.has("d:8009")) fixture.end("d", "sent", 1);
-      expect(fixture.plan("g")).toEqual(["c", "d", "g"]);
-      expect(fixture.plan("h")).toEqual(["c", "d", "g"]);
-      expect(fixture.resends).toBe(2);
-    }
-  });
-
-  it("does not count because another transaction was sent at once", () => {
-    const fixture = waiting(1);
-    fixture.track(2, { maxRetries: 1 });
-    fixture.landing.outcome(outcomeOf(2, "b", "dropped", fixture.clock.nowNs()));
-    expect(fixture.plan("c")).toEqual(["c"]);
-    fixture.saturated.delete("d:8009");
-    fixture.end("c", "dropped", 1);
-    fixture.landing.outcome({ ...outcomeOf(2, "c", "dropped", fixture.clock.nowNs()), resend: 1 });
-    expect(fixture.plan("c", "d")).toEqual(["c", "c", "d"]);
-    expect(resendTo(fixture, 2)).toEqual(["c", "c", "d"]);
-    fixture.saturated.add("d:8009");
-    fixture.track(3, { maxRetries: 1 });
-    expect(fixture.plan("e")).toEqual(["c", "c", "d"]);
-    expect(fixture.resends).toBe(2);
-  });
-
-  it("is not used up by a repetition that allows none", () => {
-    const fixture = waiting(1);
-    fixture.plan("c");
-    fixture.landing.mergeDuplicate(bytesOf(1), 1, 0);
-    fixture.end("c", "dropped", 1);
-    expect(fixture.plan("g")).toEqual(["c", "g"]);
-    expect(fixture.plan("h")).toEqual(["c", "g"]);
-  });
-
-  it("keeps its transaction from ending as never sent", () => {
-    const fixture = startedFixture();
-    fixture.saturated.add("c:8009");
-    fixture.track(1, { maxRetries: 0, sent: [] });
-    for (const name of ["a", "b"]) {
-      fixture.landing.outcome(outcomeOf(1, name, "dropped", fixture.clock.nowNs()));
-    }
-    fixture.clock.advance(1_600);
-    fixture.plan("c");
-    fixture.landing.mergeDuplicate(bytesOf(1), 1, 0);
-    fixture.clock.advance(700);
-    expect([fixture.finalStates, resendTo(fixture, 1)]).toEqual([[], ["c"]]);
-    const nowNs = fixture.clock.nowNs();
-    fixture.landing.outcome({ ...outcomeOf(1, "c", "sent", nowNs), resend: 1 });
-    fixture.clock.advance(1_000);
-    expect(fixture.finalStates).toEqual([]);
-  });
-
-  it("is not joined by another at its leader after marks are cleared", () => {
-    const fixture = waiting(9);
-    fixture.plan("c");
-    fixture.clock.advance(RESEND_PAUSE_MS);
-    fixture.landing.slotWentBack();
-    fixture.clock.advance(20);
-    expect(resendTo(fixture, 1)).toEqual(["c"]);
   });
 });

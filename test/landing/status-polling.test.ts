@@ -255,6 +255,43 @@ describe("questions after statuses", () => {
     expect(await during(8_000)).toBe(5);
   });
 
+  it("are requested at every tick for an old row that has expired", async () => {
+    const { clock, table, seen } = startPoller(1);
+    const during = async (ms: number): Promise<number> => {
+      const before = seen.asked.length;
+      for (let step = 0; step < ms / 100; step += 1) {
+        clock.advance(100);
+        for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
+      }
+      return seen.asked.length - before;
+    };
+    await during(30_000);
+    expect(await during(3_200)).toBe(2);
+    table.expiredSlot[table.oldest] = 5;
+    await during(1_600);
+    expect(await during(3_200)).toBe(8);
+  });
+
+  it("are requested at the next tick for an old row that is in a processed block", async () => {
+    const fixture = startFixture();
+    fixture.landing.start();
+    fixture.track(1, { accepted: { durableNonce: true } });
+    const untilAsked = () => {
+      let ms = 0;
+      for (; ms < 5_000 && fixture.asked.length === 0; ms += 100) fixture.clock.advance(100);
+      return ms;
+    };
+    for (let seconds = 0; seconds < 30; seconds += 1) {
+      fixture.clock.advance(1_000);
+      await fixture.answerAll();
+    }
+    untilAsked();
+    await fixture.answerAll(new Map([[1, { slot: 5_000, confirmed: false, error: null }]]));
+    expect(untilAsked()).toBeLessThanOrEqual(400);
+    await fixture.answerAll(new Map([[1, { slot: 5_000, confirmed: true, error: null }]]));
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "landed" }]);
+  });
+
   it("apply to the requested transaction only, also when its row was reused", async () => {
     const fixture = startFixture({ countMax: 1 });
     fixture.landing.start();

@@ -409,8 +409,10 @@ describe("resend", () => {
     const fixture = await startFixture(planOf([A]));
     fixture.transport.to(A).admit(1_000);
     let taken = 0;
-    while (fixture.sender.takesResends()) taken += fixture.sender.resend(packet, anyone);
-    expect(taken).toBe(RESENDS_IN_FLIGHT_MAX);
+    const bound = 2 * RESENDS_IN_FLIGHT_MAX;
+    while (fixture.sender.roomFor(anyone) === "room" && taken < bound)
+      taken += fixture.sender.resend(packet, anyone);
+    expect([taken, fixture.sender.roomFor(anyone)]).toEqual([RESENDS_IN_FLIGHT_MAX, "full"]);
     const mayLeave = vi.fn(() => true);
     expect(fixture.sender.resend(packet, { ...anyone, mayLeave })).toBe(0);
     expect(mayLeave).not.toHaveBeenCalled();
@@ -418,18 +420,33 @@ describe("resend", () => {
     expect(fixture.send()).toBe(1);
     fixture.transport.to(A).ack(0);
     fixture.transport.to(A).ack(1);
-    expect(fixture.sender.takesResends()).toBe(true);
+    expect(fixture.sender.roomFor(anyone)).toBe("room");
     expect(fixture.sender.resend(packet, anyone)).toBe(1);
   });
 
-  it("takes none without a live leader in the plan", async () => {
-    const fixture = await startFixture(planOf([A]));
-    expect(fixture.sender.takesResends()).toBe(false);
+  it("has room at a live leader that wants it", async () => {
+    const fixture = await startFixture(planOf([A, B]));
+    const notA = { wants: ({ address }: { address: string }) => address !== A };
+    expect(fixture.sender.roomFor(anyone)).toBe("none");
     fixture.transport.to(A).admit();
-    expect(fixture.sender.takesResends()).toBe(true);
+    expect([fixture.sender.roomFor(anyone), fixture.sender.roomFor(notA)]).toEqual([
+      "room",
+      "none",
+    ]);
   });
 
-  it("asks once for a copy to two leaders, and sends none without consent", async () => {
+  it("goes to a leader with room beside one that is full", async () => {
+    const fixture = await startFixture(planOf([A, B]));
+    fixture.transport.to(A).admit(1_000);
+    for (let sent = 0; sent < RESENDS_IN_FLIGHT_MAX; sent += 1)
+      fixture.sender.resend(packet, anyone);
+    fixture.transport.to(B).admit();
+    expect(fixture.sender.roomFor(anyone)).toBe("room");
+    expect(fixture.sender.resend(packet, anyone)).toBe(1);
+    expect(fixture.transport.to(B).sent).toEqual([packet.bytes]);
+  });
+
+  it("leaves to no leader where no copy may leave", async () => {
     const fixture = await startFixture(planOf([A, B]));
     fixture.transport.to(A).admit();
     fixture.transport.to(B).admit();

@@ -153,7 +153,7 @@ export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
         contentOf: () => "unknown",
         fetchStatuses: () => Promise.reject(new Error("no node responds")),
       },
-      resender: { takesResends: () => true, resend: () => 0 },
+      resender: { roomFor: () => "none", resend: () => 0 },
       onFinalState() {},
       onProcessed() {},
       onRolledBack() {},

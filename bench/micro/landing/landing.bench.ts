@@ -63,7 +63,7 @@ export async function build(): Promise<Bench> {
           contentOf: () => "unknown",
           fetchStatuses: () => Promise.reject(new Error("no node is used")),
         },
-        resender: { takesResends: () => true, resend: () => 0 },
+        resender: { roomFor: () => "none", resend: () => 0 },
         onFinalState: () => {
           ended += 1;
         },
