@@ -2,10 +2,10 @@
  * The RPC of the node that the edges ask: it answers requests for statuses and proxies all others
  * to the simulated cluster, which announces each slot over WebSocket. Either every transaction has
  * landed in the slot before the current one, as most do on a real cluster; or the node knows no
- * transaction of the run, as if their blockhashes were of another cluster, and an edge watches each
- * of them and sends it again for as long as it may land. A real node has its own machine, whereas
- * this one shares two processors with the measured process; so it does not parse requests, and
- * builds responses by repetition.
+ * transaction of the run nor its blockhash, and an edge polls and resends each of them until it
+ * ends it as `blockhash_unknown`, after about 6 s. A real node has its own machine, whereas this
+ * one shares two processors with the measured process; so it does not parse requests, and builds
+ * responses by repetition.
  */
 
 import { createServer, request } from "node:http";
