@@ -35,6 +35,14 @@ const start = () =>
     edge: { http: { threads: THREADS }, send: { engine: "native", leaders: 1 } },
   });
 
+/** The leader is in this process: where its queue at the edge is full, a client posts again. */
+const postUntilThereIsRoom = (flow: Flow) =>
+  untilResponse(
+    "room in the leader's queue",
+    () => flow.postRaw(flow.tipped().bytes),
+    ({ json }) => json["reason"] !== "overloaded",
+  );
+
 /** The start of a comment that only signals an open stream. */
 const SIGN_OF_LIFE = "\n:\nid: ";
 
@@ -223,8 +231,10 @@ describe.skipIf(native === null)("a stream of receipts behind ingress threads", 
     const flow = await start();
     const metric = async (name: string) => seriesValue(await flow.metrics(), `touchdown_${name}`);
     for (let sent = 0; sent < MANY; sent += AT_ONCE) {
-      const some = Array.from({ length: AT_ONCE }, () => flow.postRaw(flow.tipped().bytes));
-      for (const { status } of await Promise.all(some)) expect(status).toBe(200);
+      const some = Array.from({ length: AT_ONCE }, () => postUntilThereIsRoom(flow));
+      for (const response of await Promise.all(some)) {
+        expect(response).toMatchObject({ status: 200 });
+      }
     }
     const { hostname, port } = new URL(flow.url);
     const socket = connect(Number(port), hostname).pause();
