@@ -54,14 +54,14 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       shares: deps.shares,
       deliveryGate,
       flushEvents,
-      onFinalState(end) {
-        receipts.end(end);
+      onFinalState(end, signature) {
+        receipts.end(end, signature);
         const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;
         if (leader !== null) leaderStats.landed(leader);
         usage?.ended(end);
       },
-      onProcessed: (event) => receipts.processed(event),
-      onRolledBack: (packetId, atNs) => receipts.rolledBack(packetId, atNs),
+      onProcessed: (event, signature) => receipts.processed(event, signature),
+      onRolledBack: (signature, atNs) => receipts.rolledBack(signature, atNs),
     },
     { ...config.landing, leaders: config.send.leaders, deliveryTtlMs: config.send.deliveryTtlMs },
   );

@@ -155,7 +155,12 @@ export class Expiry {
     const blockhash = table.blockhash(row);
     const slot = table.receivedSlot[row] ?? UNKNOWN;
     const result = blockhashes.check(blockhash, table.accountOf(row), slot, nowNs);
-    if (result === "known") table.raise(row, KNOWN);
+    if (result === "known") {
+      table.raise(row, KNOWN);
+      // The height at receipt was of a node that lagged, so the bound may be too low.
+      table.lookups[row] = 0;
+      table.lastValidHeight[row] = UNKNOWN;
+    }
     if (result === "unknown") table.unknownSlot[row] = blockhashes.slotOf(blockhash);
   }
 

@@ -288,6 +288,12 @@ export class InFlightTable {
     return this.#blockhash;
   }
 
+  /** The signature; a view that is valid until the row is used again. */
+  signature(row: number): Uint8Array {
+    const start = row * SIGNATURE_BYTES;
+    return this.#signatures.subarray(start, start + SIGNATURE_BYTES);
+  }
+
   /** The signatures of the rows, concatenated. */
   signatures(rows: readonly number[]): Uint8Array {
     const bytes = Buffer.allocUnsafe(rows.length * SIGNATURE_BYTES);

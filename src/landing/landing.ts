@@ -50,11 +50,14 @@ export interface LandingDeps {
   readonly shares?: Pick<LandingShares, "shareOf" | "ended">;
   /** Tracks transactions that were sent elsewhere and are not known here yet. Must not throw. */
   readonly flushEvents?: () => void;
-  /** The final state of a transaction, once each. These three must not throw, nor call landing. */
-  readonly onFinalState: (end: FinalState) => void;
-  readonly onProcessed: (event: ProcessedEvent) => void;
+  /**
+   * The final state of a transaction, once each. These three must not throw, nor call landing. A
+   * signature has 64 bytes and is valid during the call.
+   */
+  readonly onFinalState: (end: FinalState, signature: Uint8Array) => void;
+  readonly onProcessed: (event: ProcessedEvent, signature: Uint8Array) => void;
   /** The block last reported as processed is no longer part of the cluster's chain. */
-  readonly onRolledBack: (packetId: number, atNs: number) => void;
+  readonly onRolledBack: (signature: Uint8Array, atNs: number) => void;
 }
 
 export interface LandingOptions {
@@ -341,7 +344,9 @@ export class Landing {
     }
     const isSilent = !table.is(row, SENT) && !table.is(row, PROCESSED);
     const mayBeSent = (table.retriesLeft[row] ?? 0) > 0 || (table.copiesWaiting[row] ?? 0) > 0;
-    if (isSilent && ageNs >= this.#neverSentNs && !mayBeSent) {
+    // A later submission may have been offered to leaders since.
+    const offeredNs = table.lastSentNs[row] ?? 0;
+    if (isSilent && nowNs - offeredNs >= this.#neverSentNs && !mayBeSent) {
       this.#drop(row, "never_sent");
       return false;
     }
@@ -410,13 +415,14 @@ export class Landing {
     this.#table.processedNs[row] = this.#deps.clock.nowNs();
     if (!this.#sightings.add(row, slot, bank, error)) return;
     this.counters.processed += 1;
-    this.#deps.onProcessed({
+    const event = {
       packetId: this.#table.packetId[row] ?? NONE,
       slot,
       slotDelta: this.#deltaOf(row, slot),
       error,
       atNs: this.#deps.clock.nowNs(),
-    });
+    };
+    this.#deps.onProcessed(event, this.#table.signature(row));
   }
 
   /** The bank, or one of the slot in which the transaction was seen last, is confirmed. */
@@ -432,7 +438,7 @@ export class Landing {
   #rollBack(row: number): void {
     this.#sightings.clear(row);
     this.counters.rolledBack += 1;
-    this.#deps.onRolledBack(this.#table.packetId[row] ?? NONE, this.#deps.clock.nowNs());
+    this.#deps.onRolledBack(this.#table.signature(row), this.#deps.clock.nowNs());
   }
 
   #drop(row: number, reason: EndReason): void {
@@ -451,6 +457,7 @@ export class Landing {
     const slot = status?.slot ?? processedSlot;
     const slotDelta = status === null ? null : this.#deltaOf(row, slot);
     const packetId = table.packetId[row] ?? NONE;
+    const signature = table.signature(row);
     const error = status?.error ?? null;
     const isReporting = this.#deps.cluster.statusReporting() === "yes";
     const isNonceUnused = isReporting && table.is(row, DURABLE);
@@ -465,7 +472,8 @@ export class Landing {
     }
     if (slotDelta !== null) this.slotDeltas.record(slotDelta * NS_PER_S);
     const atNs = this.#deps.clock.nowNs();
-    this.#deps.onFinalState({ packetId, kind, slot, slotDelta, error, reason, atNs });
+    const end = { packetId, kind, slot, slotDelta, error, reason, atNs };
+    this.#deps.onFinalState(end, signature);
   }
 
   #deltaOf(row: number, slot: number): number | null {

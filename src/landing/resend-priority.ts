@@ -54,16 +54,21 @@ export class ResendPriorityBuckets {
   }
 
   /**
-   * Visits the entries by priority. `act` says whether the entry is taken out, or stays for the
-   * next visit, or stays and ends this one. It must not add any.
+   * Visits the entries by priority, but for the first `skip`. `act` says whether the entry is taken
+   * out, or stays for the next visit, or stays and ends this one. It must not add any.
    */
-  visit(act: (row: number, packetId: number) => Visited): void {
+  visit(act: (row: number, packetId: number) => Visited, skip = 0): void {
+    let skipped = 0;
     for (; this.#first[this.#top] === NONE && this.#top > 0; this.#top -= 1);
     for (let bucket = this.#top; bucket >= 0; bucket -= 1) {
       let kept = NONE;
       let place = this.#first[bucket] ?? NONE;
       while (place !== NONE) {
-        const visited = act(this.#rows[place] ?? NONE, this.#ids[place] ?? NONE);
+        const isSkipped = skipped < skip;
+        if (isSkipped) skipped += 1;
+        const visited = isSkipped
+          ? "kept"
+          : act(this.#rows[place] ?? NONE, this.#ids[place] ?? NONE);
         if (visited === "last") return;
         const next = this.#next[place] ?? NONE;
         if (visited === "kept") kept = place;

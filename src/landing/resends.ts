@@ -72,6 +72,9 @@ export class Resends {
   /** Packets up to this one were checked. */
   #checkedTo = NONE;
   #timer: Timer | null = null;
+  /** The first entries of the round that wait for full leaders; each second batch skips them. */
+  #waiting = 0;
+  #skipsNext = false;
   #budget = 0;
   #tickedNs = 0;
   /** What was sent before this is sent again without a pause. */
@@ -148,6 +151,8 @@ export class Resends {
     if (!this.#running) return;
     this.#deps.counters.resendsShed += this.#due.length;
     this.#due.clear();
+    this.#waiting = 0;
+    this.#skipsNext = false;
     this.#slicer.stop();
     this.#checkedRow = NONE;
     this.#checkedTo = NONE;
@@ -279,7 +284,8 @@ export class Resends {
     this.#refillBudget(this.#nowNs);
     // The highest priority may be among the rows that were not checked yet.
     if (this.#slicer.isBusy) return false;
-    let isFull = false;
+    const skip = this.#skipsNext ? this.#waiting : 0;
+    let full = 0;
     let checked = 0;
     let unaccepted = 0;
     this.#due.visit((row, packetId) => {
@@ -287,7 +293,7 @@ export class Resends {
         return "last";
       checked += 1;
       const room = this.#roomFor(row, packetId);
-      isFull ||= room === "full";
+      if (room === "full") full += 1;
       if (room !== "room") return room === "full" ? "kept" : "taken";
       if (this.resend(row) === 0) {
         unaccepted += 1;
@@ -296,8 +302,16 @@ export class Resends {
       this.#budget -= 1;
       if (this.#hasLeft) this.#useRetry(row);
       return "taken";
-    });
-    return isFull;
+    }, skip);
+    this.#endBatch(skip, full, checked === CHECKS_PER_SLICE);
+    return skip > 0 || full > 0;
+  }
+
+  /** A batch that checked all it may, most of it in vain, leaves lesser ranks to the next one. */
+  #endBatch(skip: number, full: number, isCut: boolean): void {
+    if (isCut) this.#waiting = Math.max(this.#waiting, skip + full);
+    else if (skip > 0 || full === 0) this.#waiting = 0;
+    this.#skipsNext = skip === 0 && this.#waiting > 0;
   }
 
   /** As `Resender.roomFor`, for a row of the round; `none` if it is no longer due. */

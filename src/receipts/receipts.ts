@@ -230,9 +230,12 @@ export class Receipts implements ReceiptReader {
     recordDelivery(this.#store, row, outcome.kind);
   }
 
-  /** A block contains the transaction, not yet final. */
-  processed({ packetId, slot, slotDelta, error, atNs }: ProcessedEvent): void {
-    const row = this.#rowOf(packetId);
+  /**
+   * A block contains the transaction with this signature (64 bytes), not yet final. Its receipt may
+   * be of a later packet than the one that landing tracks: the first one's may have been evicted.
+   */
+  processed({ slot, slotDelta, error, atNs }: ProcessedEvent, signature: Uint8Array): void {
+    const row = this.#store.find(signature, 0);
     if (row === NONE || this.#store.stateOf(row) >= STATE_LANDED) return;
     this.#learnSlot(row, slot, slotDelta);
     setLanding(this.#store, row, STATE_PROCESSED, slot, atNs);
@@ -240,16 +243,17 @@ export class Receipts implements ReceiptReader {
   }
 
   /** The cluster abandoned the block that contained it. */
-  rolledBack(packetId: number, atNs: number): void {
-    const row = this.#rowOf(packetId);
+  rolledBack(signature: Uint8Array, atNs: number): void {
+    const row = this.#store.find(signature, 0);
     if (row === NONE || this.#store.rows.landing[row] !== STATE_PROCESSED) return;
     setError(this.#store, row, null);
     setLanding(this.#store, row, IN_FLIGHT, NONE, atNs);
   }
 
   /** Sets the transaction's final state. No later event reverts a landing. */
-  end({ packetId, kind, slot, slotDelta, error, reason, atNs }: FinalState): void {
-    const row = this.#rowOf(packetId);
+  end(state: FinalState, signature: Uint8Array): void {
+    const { kind, slot, slotDelta, error, reason, atNs } = state;
+    const row = this.#store.find(signature, 0);
     if (row === NONE) {
       this.counters.untracked += 1;
       return;
@@ -342,11 +346,6 @@ export class Receipts implements ReceiptReader {
       const shown = this.#slot(rows.decodedNs[row] ?? 0) ?? estimated;
       rows.receivedSlot[row] = Math.min(estimated, shown);
     } else if (slotDelta !== null) rows.receivedSlot[row] = slot - slotDelta;
-  }
-
-  #rowOf(packetId: number): number {
-    const place = this.#store.placeOfPacket(packetId);
-    return place === NONE ? NONE : this.#store.rowOfPlace(place);
   }
 
   #evictForRoom(): void {

@@ -64,6 +64,10 @@ const DELIVERY_COLUMNS = [
 
 const SIGNATURE_BYTES = 64;
 
+/** In the column `imported`: of another process; the latter also as a change, for streams. */
+const IMPORTED = 1;
+const LOGGED = 2;
+
 /** The receipts of these rows. */
 export function sliceOf(store: ReceiptStore, rows: readonly number[]): ReceiptSlice {
   const signatures = new Uint8Array(rows.length * SIGNATURE_BYTES);
@@ -119,13 +123,22 @@ export function storeSlice(store: ReceiptStore, slice: ReceiptSlice, isLogged: b
     if (row === NONE) {
       if (store.isFull) store.evict();
       row = store.open(slice.signatures, at);
-      store.rows.imported[row] = 1;
+      store.rows.imported[row] = IMPORTED;
     }
     for (const account of slice.accounts[index] ?? []) store.submitters.add(row, account);
     if (isOwn) mergeLanding(store, row, slice, index);
     else {
+      const { rows } = store;
+      const state = store.stateOf(row);
+      const landingNs = rows.landingNs[row];
       fill(store, row, slice, index, deliveries.get(index) ?? []);
-      if (isLogged) store.changes.add(store.sequenceOf(row), store.stateOf(row));
+      if (!isLogged) continue;
+      // A slice holds states newer than the changes that it is of, which come once more.
+      const isSame = state === store.stateOf(row) && landingNs === rows.landingNs[row];
+      if (!isSame || rows.imported[row] !== LOGGED) {
+        store.changes.add(store.sequenceOf(row), store.stateOf(row));
+      }
+      rows.imported[row] = LOGGED;
     }
   }
 }

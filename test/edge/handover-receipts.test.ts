@@ -24,10 +24,12 @@ function transaction(number: number) {
 function edge(clock = createFakeClock(), entriesMax = 2_000) {
   const receipts = createReceipts({ clock, slot: () => 390 }, { keepMs: 60_000, entriesMax });
   let id = 0;
+  const numbers: number[] = [];
   return {
     receipts,
     accept(number: number, account = "acme"): number {
       id += 1;
+      numbers[id] = number;
       const { bytes } = transaction(number);
       const receivedNs = clock.nowNs();
       const packet = { id, bytes, account, receivedNs, maxRetries: null, offeredLamports: 7_000 };
@@ -43,7 +45,8 @@ function edge(clock = createFakeClock(), entriesMax = 2_000) {
     },
     land(packetId: number, error: string | null = null): void {
       const end = { kind: "landed", slot: 402, slotDelta: 12, reason: null } as const;
-      receipts.end({ packetId, ...end, error, atNs: clock.nowNs() });
+      const { bytes } = transaction(numbers[packetId] ?? 0);
+      receipts.end({ packetId, ...end, error, atNs: clock.nowNs() }, bytes.subarray(1, 65));
     },
     find: (number: number, account = "acme") =>
       receipts.find(transaction(number).signature, account),
@@ -182,6 +185,57 @@ describe("the changes of receipts", () => {
     // The end of the old process changes none of it.
     importer.ended();
     expect([log.after(last), log.after(last - 1)]).toEqual([log.first, last]);
+  });
+
+  /** Two slices of receipts, the last of which is acknowledged while the first slice is sent. */
+  async function slicesWithAChange() {
+    const { clock, old, next, exporter, send } = handover();
+    const ids = Array.from({ length: 2 * RECEIPTS_PER_SLICE }, (_, number) => old.accept(number));
+    const last = ids.at(-1) ?? 0;
+    let isAwaited = false;
+    await exporter.start(async (message) => {
+      await send(message);
+      if (isAwaited && message.kind === "slice") old.outcome(last, "acked");
+      isAwaited &&= message.kind !== "slice";
+    });
+    return {
+      exporter,
+      change(): void {
+        for (const id of ids) old.outcome(id, "sent");
+        isAwaited = true;
+      },
+      land: () => old.land(last),
+      async rounds(count: number): Promise<void> {
+        for (let round = 0; round < count; round += 1) {
+          clock.advance(RECEIPTS_ROUND_MS);
+          await pause();
+        }
+      },
+      /** All that streams are told but of deliveries on the wire. */
+      told: () => next.statesFrom(1).filter((state) => state !== "sent"),
+    };
+  }
+
+  it("are told once, where a slice held them before their turn", async () => {
+    const { exporter, change, rounds, land, told } = await slicesWithAChange();
+    exporter.retired();
+    await pause();
+    change();
+    await rounds(2);
+    land();
+    await exporter.finish();
+    expect(told()).toEqual(["acknowledged", "landed"]);
+  });
+
+  it("are told, where such a slice came before the old process retired", async () => {
+    const { exporter, change, rounds, told } = await slicesWithAChange();
+    change();
+    exporter.retired();
+    await pause();
+    expect(told()).toEqual([]);
+    await rounds(1);
+    exporter.stop();
+    expect(told()).toEqual(["acknowledged"]);
   });
 
   it("may have been missed where the old process ended without a word", async () => {

@@ -44,6 +44,29 @@ describe("a transaction expires", () => {
     expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
+  it("by its own last height, where a node that lagged learns its blockhash late", async () => {
+    const fixture = startedFixture();
+    const { cluster } = fixture;
+    // The cluster has 4 blocks a second. The node is 60 behind and replays 10 a second.
+    const tipAt = (seconds: number) => 1_000 + 4 * seconds;
+    const nodeAt = (seconds: number) => Math.floor(Math.min(tipAt(seconds), 940 + 10 * seconds));
+    cluster.knows = (hash) => cluster.lastValid.has(hash);
+    cluster.height = nodeAt(0);
+    fixture.plan("a");
+    // The blockhash of block 1,000.
+    fixture.track(1, { hash: 77 });
+    for (let seconds = 0.25; seconds < 60 && fixture.finalStates.length === 0; seconds += 0.25) {
+      fixture.clock.advance(250);
+      cluster.height = nodeAt(seconds);
+      cluster.slot = 4_000 + Math.floor(tipAt(seconds));
+      cluster.checkSlot = 4_000 + nodeAt(seconds);
+      if (nodeAt(seconds) >= 1_000) cluster.lastValid.set(77, 1_150);
+      await fixture.answerAll(new Map(), cluster.checkSlot);
+    }
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    expect(cluster.height).toBeGreaterThan(1_150 + EXPIRY_MARGIN_BLOCKS);
+  });
+
   it("never by a height from before the feed fell silent", async () => {
     const fixture = startedFixture();
     fixture.clock.advance(400);

@@ -1,5 +1,6 @@
 /** A landing stage on a fake clock, with a cluster and leaders that the test controls. */
 
+import { expect } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import type {
   Accepted,
@@ -231,9 +232,15 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
       flushEvents() {
         for (const track of unread.splice(0)) track();
       },
-      onFinalState: (end) => void finalStates.push(end),
-      onProcessed: (sighting) => void processedEvents.push(sighting),
-      onRolledBack: (packetId) => void rolledBack.push(packetId),
+      onFinalState(end, signature) {
+        expect(idsOf(signature)).toEqual([end.packetId]);
+        finalStates.push(end);
+      },
+      onProcessed(sighting, signature) {
+        expect(idsOf(signature)).toEqual([sighting.packetId]);
+        processedEvents.push(sighting);
+      },
+      onRolledBack: (signature) => void rolledBack.push(...idsOf(signature)),
     },
     { ...OPTIONS, ...over },
   );

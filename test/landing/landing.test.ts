@@ -324,6 +324,20 @@ describe("a transaction that is dropped", () => {
     expectBalance(fixture.landing);
   });
 
+  it("was never sent only once the copies of a later submission have had their time", () => {
+    const fixture = startedFixture({ deliveryTtlMs: 2_000 });
+    const { clock, landing } = fixture;
+    fixture.track(1, { maxRetries: 0, sent: [] });
+    clock.advance(2_100);
+    const again = { id: 7, bytes: bytesOf(1), account: "a", maxRetries: 0, offeredLamports: 0 };
+    const receivedNs = clock.nowNs();
+    expect(landing.mergeSend({ ...again, receivedNs }, 1, receivedNs)).toBe(true);
+    clock.advance(3_000);
+    expect(fixture.finalStates).toEqual([]);
+    clock.advance(1_000);
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, reason: "never_sent" }]);
+  });
+
   it("was never sent, when no leader got it and it may not be sent again", () => {
     const fixture = startedFixture();
     fixture.track(1, { sent: [], maxRetries: 0 });

@@ -69,6 +69,23 @@ describe("what is due", () => {
     expect(take(due)).toEqual([[7, 7]]);
   });
 
+  it("keeps those that a visit skips, and takes those behind them", () => {
+    const due = new ResendPriorityBuckets(10);
+    for (const row of [1, 2, 3, 4]) due.add(row, row, row === 4 ? 9 : 3);
+    const taken: number[] = [];
+    const visit = (skip: number): void =>
+      due.visit((row) => {
+        taken.push(row);
+        return "taken";
+      }, skip);
+    visit(2);
+    expect([taken.splice(0), due.length]).toEqual([[2, 3], 2]);
+    due.add(5, 5, 3);
+    visit(9);
+    visit(0);
+    expect(taken).toEqual([4, 1, 5]);
+  });
+
   it("holds at most its capacity", () => {
     const due = new ResendPriorityBuckets(2);
     for (const row of [1, 2, 3]) due.add(row, row, row);

@@ -235,6 +235,24 @@ describe("a round", () => {
     expect(asked).toEqual([CHECKS_PER_SLICE, CHECKS_PER_SLICE]);
   });
 
+  it("goes on behind those that wait for full leaders, and begins with the best-paid again", () => {
+    const waiting = 2 * CHECKS_PER_SLICE;
+    const fixture = startFixtureWithPlan({ countMax: 3 * CHECKS_PER_SLICE });
+    const tipLamports = 1;
+    for (let id = 1; id <= waiting; id += 1) fixture.track(id, { sent: ["d"] });
+    // Of lesser rank, and d lacks it.
+    fixture.track(waiting + 1, { sent: ["c"], accepted: { tipLamports } });
+    fixture.room.set("c:8009", 0);
+    fixture.clock.advance(500);
+    fixture.plan("c", "d");
+    fixture.clock.advance(150);
+    expect(resendTo(fixture, waiting + 1)).toEqual(["d"]);
+    expect(fixture.resent).toHaveLength(1);
+    fixture.room.set("c:8009", 1);
+    fixture.clock.advance(60);
+    expect(resendTo(fixture, 1)).toEqual(["c"]);
+  });
+
   it("offers a bounded number in a turn that the gate stops, and reaches all", () => {
     const fixture = startFixtureWithPlan({ countMax: 1_000 });
     for (let id = 1; id <= 500; id += 1) fixture.track(id, { sent: [] });

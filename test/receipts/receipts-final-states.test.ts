@@ -41,18 +41,21 @@ function setup(slotThen: number | null = 390) {
       resend: 0,
     });
   const end = (packetId: number, kind: FinalState["kind"], more: Partial<FinalState> = {}): void =>
-    receipts.end({
-      packetId,
-      kind,
-      slot: 0,
-      slotDelta: null,
-      error: null,
-      reason: null,
-      atNs: clock.nowNs(),
-      ...more,
-    });
+    receipts.end(
+      {
+        packetId,
+        kind,
+        slot: 0,
+        slotDelta: null,
+        error: null,
+        reason: null,
+        atNs: clock.nowNs(),
+        ...more,
+      },
+      BYTES,
+    );
   const processed = (packetId: number, slot: number, slotDelta: number | null = null): void =>
-    receipts.processed({ packetId, slot, slotDelta, error: null, atNs: clock.nowNs() });
+    receipts.processed({ packetId, slot, slotDelta, error: null, atNs: clock.nowNs() }, BYTES);
   const find = () => receipts.find(SIGNATURE, "acme");
   /** Sets the slot that announcements show from now on for any earlier time. */
   const show = (shown: number | null): void => {
@@ -100,11 +103,11 @@ it("a processed slot may change, and be rolled back", () => {
   processed(1, 391);
   processed(1, 393);
   expect(find()?.landing).toMatchObject({ slot: 393, slots: 3 });
-  receipts.rolledBack(1, clock.nowNs());
+  receipts.rolledBack(BYTES, clock.nowNs());
   expect(find()).toMatchObject({ state: "sent", landing: { state: "in_flight", slot: null } });
   end(1, "expired", { reason: "blockhash_expired" });
   processed(1, 395);
-  receipts.rolledBack(1, clock.nowNs());
+  receipts.rolledBack(BYTES, clock.nowNs());
   expect(find()).toMatchObject({ state: "expired", landing: { reason: "blockhash_expired" } });
   expect(states()).toEqual(["accepted", "sent", "processed", "sent", "expired"]);
 });
@@ -113,14 +116,14 @@ it("a processed block may be replaced by another one of its slot, with another e
   const { receipts, clock, submit, end, find, states } = setup();
   submit(1);
   const event = { packetId: 1, slot: 391, slotDelta: 1, atNs: clock.nowNs() };
-  receipts.processed({ ...event, error: '"AccountInUse"' });
+  receipts.processed({ ...event, error: '"AccountInUse"' }, BYTES);
   expect(find()?.landing).toMatchObject({ slot: 391, error: "AccountInUse" });
-  receipts.processed({ ...event, error: null });
+  receipts.processed({ ...event, error: null }, BYTES);
   expect(find()?.landing).toMatchObject({ state: "processed", slot: 391, error: null });
-  receipts.processed({ ...event, error: '"AccountNotFound"' });
-  receipts.rolledBack(1, clock.nowNs());
+  receipts.processed({ ...event, error: '"AccountNotFound"' }, BYTES);
+  receipts.rolledBack(BYTES, clock.nowNs());
   expect(find()).toMatchObject({ state: "accepted", landing: { slot: null, error: null } });
-  receipts.processed({ ...event, error: '"AccountInUse"' });
+  receipts.processed({ ...event, error: '"AccountInUse"' }, BYTES);
   end(1, "landed", { slot: 391, slotDelta: 1 });
   expect(find()).toMatchObject({ state: "landed", landing: { slot: 391, error: null } });
   expect(states()).toEqual(["accepted", "processed", "accepted", "processed", "landed"]);
@@ -130,7 +133,8 @@ it("a transaction that expires in an unconfirmed block reports both", () => {
   const { receipts, clock, submit, end, find } = setup();
   submit(1);
   const error = '{"InstructionError":[0,"InvalidArgument"]}';
-  receipts.processed({ packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() });
+  const event = { packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() };
+  receipts.processed(event, BYTES);
   end(1, "dropped", { reason: "unconfirmed", slot: 391 });
   expect(find()).toMatchObject({
     state: "dropped",
@@ -224,7 +228,8 @@ it("the error of an unconfirmed block is cleared when accepted again", () => {
   const { receipts, clock, submit, end, find } = setup();
   submit(1);
   const error = '{"InstructionError":[0,"InvalidArgument"]}';
-  receipts.processed({ packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() });
+  const event = { packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() };
+  receipts.processed(event, BYTES);
   end(1, "dropped", { reason: "unconfirmed", slot: 391 });
   submit(2);
   expect(find()?.landing).toMatchObject({ state: "in_flight", slot: null, error: null });
@@ -238,11 +243,27 @@ it("an unknown slot at receipt is derived from the landing's difference", () => 
   expect(find()).toMatchObject({ received_slot: 387, landing: { slots: 4 } });
 });
 
+it("what is in flight ends in its new receipt, if the first one was evicted", () => {
+  const { receipts, clock, submit, end, processed, find } = setup();
+  submit(1);
+  clock.advance(61_000);
+  submit(2);
+  expect(receipts.counters.evictedExpired).toBe(1);
+  // Landing goes on with the packet that it has tracked from the start.
+  processed(1, 391);
+  expect(find()?.state).toBe("processed");
+  receipts.rolledBack(BYTES, clock.nowNs());
+  expect(find()?.state).toBe("accepted");
+  end(1, "landed", { slot: 393 });
+  expect(find()).toMatchObject({ state: "landed", landing: { slot: 393 } });
+  expect(receipts.counters.untracked).toBe(0);
+});
+
 it("the end of a transaction without a receipt is counted", () => {
   const { receipts, end, processed } = setup();
   end(7, "landed", { slot: 1 });
   processed(7, 1);
-  receipts.rolledBack(7, 0);
+  receipts.rolledBack(BYTES, 0);
   expect(receipts.counters.untracked).toBe(1);
 });
 

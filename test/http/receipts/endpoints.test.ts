@@ -55,15 +55,18 @@ async function setup() {
     receipts.open(packet, ACCEPTED, receivedNs);
   };
   const land = (packetId: number): void =>
-    receipts.end({
-      packetId,
-      kind: "landed",
-      slot: 392,
-      slotDelta: 2,
-      error: null,
-      reason: null,
-      atNs: clock.nowNs(),
-    });
+    receipts.end(
+      {
+        packetId,
+        kind: "landed",
+        slot: 392,
+        slotDelta: 2,
+        error: null,
+        reason: null,
+        atNs: clock.nowNs(),
+      },
+      signature(packetId),
+    );
   const ask = (
     path: string,
     { key = KEY, method = "GET", id = "", signal = null as AbortSignal | null } = {},
