@@ -127,13 +127,14 @@ impl DedupCache {
 
     /// Before a further copy of an accepted transaction leaves: from now on its entry is of
     /// `now_ns`. False, and nothing changes, if an entry is newer than `since_ns`, the newest that
-    /// the caller knows of: then a thread sends it, or has just sent it.
+    /// the caller knows of: then a thread sends it, or has just sent it. JavaScript calls, which knows
+    /// times as doubles: after 104 days of the host's clock they are coarser than a nanosecond.
     #[must_use]
     pub fn renew(&self, bytes: &[u8], signature_offset: usize, since_ns: u64, now_ns: u64) -> bool {
         let Some(hash) = self.hash(bytes, signature_offset) else { return true };
         let Some(mut recent) = self.lock() else { return true };
         let entry = recent.find(bytes, hash, self.oldest_ns(now_ns));
-        if entry.is_some_and(|entry| entry.inserted_ns > since_ns) {
+        if entry.is_some_and(|entry| entry.inserted_ns as f64 > since_ns as f64) {
             return false;
         }
         self.add(&mut recent, bytes, hash, now_ns, State::Accepted);
@@ -165,7 +166,9 @@ impl DedupCache {
     fn resolve(&self, bytes: &[u8], signature_offset: usize, state: State) {
         let Some(hash) = self.hash(bytes, signature_offset) else { return };
         let Some(mut recent) = self.lock() else { return };
-        if let Some(entry) = recent.find(bytes, hash, 0) {
+        if state == State::RolledBack {
+            recent.roll_back(bytes, hash);
+        } else if let Some(entry) = recent.find(bytes, hash, 0) {
             entry.state = state;
         }
     }
@@ -290,15 +293,36 @@ impl Recent {
     /// The newest entry of exactly these bytes that is not rolled back; None if it was inserted
     /// before `oldest_ns`.
     fn find(&mut self, bytes: &[u8], hash: u64, oldest_ns: u64) -> Option<&mut Entry> {
+        let index = self.position(bytes, hash)?;
+        self.entries.get_mut(index).filter(|entry| entry.inserted_ns >= oldest_ns)
+    }
+
+    /// The index of that entry, however old it is.
+    fn position(&self, bytes: &[u8], hash: u64) -> Option<usize> {
         let mut number = self.newest.get(&hash).copied();
         loop {
             let index = usize::try_from(number?.checked_sub(self.oldest)?).ok()?;
             let entry = self.entries.get(index)?;
             if entry.state != State::RolledBack && self.holds(entry, bytes) {
-                return self.entries.get_mut(index).filter(|entry| entry.inserted_ns >= oldest_ns);
+                return Some(index);
             }
             number = entry.older;
         }
+    }
+
+    /// Marks that entry. Searches begin behind it where it is the newest of its hash, so that they do
+    /// not become longer with each repetition of a transaction that is rolled back each time.
+    fn roll_back(&mut self, bytes: &[u8], hash: u64) {
+        let Some(index) = self.position(bytes, hash) else { return };
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        entry.state = State::RolledBack;
+        if self.newest.get(&hash) != Some(&(self.oldest + index as u64)) {
+            return;
+        }
+        match entry.older.filter(|number| *number >= self.oldest) {
+            Some(number) => self.newest.insert(hash, number),
+            None => self.newest.remove(&hash),
+        };
     }
 
     fn holds(&self, entry: &Entry, bytes: &[u8]) -> bool {

@@ -67,6 +67,47 @@ fn a_copy_renews_the_entry_unless_a_newer_one_left() {
 }
 
 #[test]
+fn a_copy_renews_the_entry_also_where_a_double_is_too_coarse_for_the_time() {
+    let dedup = dedup();
+    // 104 days after the start of the host's clock; JavaScript has the time as a double.
+    let inserted_ns = (1 << 53) + 1;
+    let known_ns = inserted_ns as f64 as u64;
+    assert!(known_ns < inserted_ns);
+    accept(&dedup, &tx(1, 100), inserted_ns);
+    assert!(dedup.renew(&tx(1, 100), 1, known_ns, inserted_ns + 500 * MS));
+    assert!(!dedup.renew(&tx(1, 100), 1, known_ns, inserted_ns + 600 * MS));
+}
+
+#[test]
+fn rolled_back_reservations_are_not_searched() {
+    let dedup = dedup();
+    accept(&dedup, &tx(1, 100), 0);
+    for at in 1..20 {
+        assert_eq!(dedup.reserve(&tx(2, 100), 1, at), Reservation::New);
+        dedup.rollback(&tx(2, 100), 1);
+    }
+    let chain_max = {
+        let recent = dedup.recent.lock();
+        recent.newest.values().map(|number| chain(&recent, *number)).max()
+    };
+    assert_eq!((chain_max, known(&dedup, &[1, 2], MS)), (Some(1), vec![1]));
+    accept(&dedup, &tx(2, 100), MS);
+    assert_eq!(known(&dedup, &[1, 2], MS), [1, 2]);
+    for n in 3..200 {
+        accept(&dedup, &tx(n, 100), MS);
+    }
+    let recent = dedup.recent.lock();
+    assert_eq!((recent.newest.len(), recent.entries.len()), (64, 64));
+}
+
+/// The entries that a search from this one visits.
+fn chain(recent: &Recent, number: u64) -> usize {
+    let index = number.checked_sub(recent.oldest).map(|index| index as usize);
+    let entry = index.and_then(|index| recent.entries.get(index));
+    entry.map_or(0, |entry| 1 + entry.older.map_or(0, |older| chain(recent, older)))
+}
+
+#[test]
 fn transactions_evicted_early_are_counted() {
     let dedup = DedupCache::new(Sizes { entries_max: 4, bytes_max: 400, ..Sizes::default() });
     for n in 0..6 {
