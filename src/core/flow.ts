@@ -187,7 +187,6 @@ export interface FinalState {
  * `FinalState` reports the result that holds.
  */
 export interface ProcessedEvent {
-  readonly packetId: number;
   /** The slot of that block. */
   readonly slot: number;
   /** As in FinalState. */

@@ -157,7 +157,7 @@ export class Expiry {
     const result = blockhashes.check(blockhash, table.accountOf(row), slot, nowNs);
     if (result === "known") {
       table.raise(row, KNOWN);
-      // The height at receipt was of a node that lagged, so the bound may be too low.
+      // The node lagged and gave the height at receipt, so the bound may be too low.
       table.lookups[row] = 0;
       table.lastValidHeight[row] = UNKNOWN;
     }

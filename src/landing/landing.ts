@@ -415,13 +415,8 @@ export class Landing {
     this.#table.processedNs[row] = this.#deps.clock.nowNs();
     if (!this.#sightings.add(row, slot, bank, error)) return;
     this.counters.processed += 1;
-    const event = {
-      packetId: this.#table.packetId[row] ?? NONE,
-      slot,
-      slotDelta: this.#deltaOf(row, slot),
-      error,
-      atNs: this.#deps.clock.nowNs(),
-    };
+    const atNs = this.#deps.clock.nowNs();
+    const event = { slot, slotDelta: this.#deltaOf(row, slot), error, atNs };
     this.#deps.onProcessed(event, this.#table.signature(row));
   }
 

@@ -307,7 +307,7 @@ export class Resends {
     return skip > 0 || full > 0;
   }
 
-  /** A batch that checked all it may, most of it in vain, leaves lesser ranks to the next one. */
+  /** After a batch of `CHECKS_PER_SLICE` checks, the next one checks the entries behind it. */
   #endBatch(skip: number, full: number, isCut: boolean): void {
     if (isCut) this.#waiting = Math.max(this.#waiting, skip + full);
     else if (skip > 0 || full === 0) this.#waiting = 0;

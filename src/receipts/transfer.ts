@@ -64,7 +64,7 @@ const DELIVERY_COLUMNS = [
 
 const SIGNATURE_BYTES = 64;
 
-/** In the column `imported`: of another process; the latter also as a change, for streams. */
+/** The column `imported`: another process sent the receipt; and streams were told its state. */
 const IMPORTED = 1;
 const LOGGED = 2;
 
@@ -130,13 +130,12 @@ export function storeSlice(store: ReceiptStore, slice: ReceiptSlice, isLogged: b
     else {
       const { rows } = store;
       const state = store.stateOf(row);
-      const landingNs = rows.landingNs[row];
       fill(store, row, slice, index, deliveries.get(index) ?? []);
       if (!isLogged) continue;
-      // A slice holds states newer than the changes that it is of, which come once more.
-      const isSame = state === store.stateOf(row) && landingNs === rows.landingNs[row];
-      if (!isSame || rows.imported[row] !== LOGGED) {
-        store.changes.add(store.sequenceOf(row), store.stateOf(row));
+      // A slice may hold a newer state than the change it reports, and the next slice repeats it.
+      const now = store.stateOf(row);
+      if (now !== state || rows.imported[row] !== LOGGED) {
+        store.changes.add(store.sequenceOf(row), now);
       }
       rows.imported[row] = LOGGED;
     }

@@ -187,7 +187,7 @@ describe("the changes of receipts", () => {
     expect([log.after(last), log.after(last - 1)]).toEqual([log.first, last]);
   });
 
-  /** Two slices of receipts, the last of which is acknowledged while the first slice is sent. */
+  /** Receipts of two slices. A leader acknowledges the last one while the first slice is sent. */
   async function slicesWithAChange() {
     const { clock, old, next, exporter, send } = handover();
     const ids = Array.from({ length: 2 * RECEIPTS_PER_SLICE }, (_, number) => old.accept(number));
@@ -211,12 +211,12 @@ describe("the changes of receipts", () => {
           await pause();
         }
       },
-      /** All that streams are told but of deliveries on the wire. */
+      /** The states that the successor tells streams, without `sent`. */
       told: () => next.statesFrom(1).filter((state) => state !== "sent"),
     };
   }
 
-  it("are told once, where a slice held them before their turn", async () => {
+  it("are told once, although two slices hold the same state", async () => {
     const { exporter, change, rounds, land, told } = await slicesWithAChange();
     exporter.retired();
     await pause();
@@ -227,7 +227,7 @@ describe("the changes of receipts", () => {
     expect(told()).toEqual(["acknowledged", "landed"]);
   });
 
-  it("are told, where such a slice came before the old process retired", async () => {
+  it("are told after the old process retired, although an earlier slice had them", async () => {
     const { exporter, change, rounds, told } = await slicesWithAChange();
     change();
     exporter.retired();

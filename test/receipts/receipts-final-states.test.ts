@@ -54,8 +54,8 @@ function setup(slotThen: number | null = 390) {
       },
       BYTES,
     );
-  const processed = (packetId: number, slot: number, slotDelta: number | null = null): void =>
-    receipts.processed({ packetId, slot, slotDelta, error: null, atNs: clock.nowNs() }, BYTES);
+  const processed = (slot: number, slotDelta: number | null = null): void =>
+    receipts.processed({ slot, slotDelta, error: null, atNs: clock.nowNs() }, BYTES);
   const find = () => receipts.find(SIGNATURE, "acme");
   /** Sets the slot that announcements show from now on for any earlier time. */
   const show = (shown: number | null): void => {
@@ -78,7 +78,7 @@ it("a receipt goes from accepted through processed to landed", () => {
   outcome(1, "sent");
   outcome(1, "acked");
   clock.advance(300);
-  processed(1, 391);
+  processed(391);
   expect(find()).toMatchObject({ state: "processed", landing: { slot: 391, slots: 1 } });
   clock.advance(500);
   end(1, "landed", { slot: 391, error: '{"InsufficientFundsForRent":{"account_index":0}}' });
@@ -100,13 +100,13 @@ it("a processed slot may change, and be rolled back", () => {
   const { receipts, clock, submit, outcome, end, processed, find, states } = setup();
   submit(1);
   outcome(1, "sent");
-  processed(1, 391);
-  processed(1, 393);
+  processed(391);
+  processed(393);
   expect(find()?.landing).toMatchObject({ slot: 393, slots: 3 });
   receipts.rolledBack(BYTES, clock.nowNs());
   expect(find()).toMatchObject({ state: "sent", landing: { state: "in_flight", slot: null } });
   end(1, "expired", { reason: "blockhash_expired" });
-  processed(1, 395);
+  processed(395);
   receipts.rolledBack(BYTES, clock.nowNs());
   expect(find()).toMatchObject({ state: "expired", landing: { reason: "blockhash_expired" } });
   expect(states()).toEqual(["accepted", "sent", "processed", "sent", "expired"]);
@@ -115,7 +115,7 @@ it("a processed slot may change, and be rolled back", () => {
 it("a processed block may be replaced by another one of its slot, with another error", () => {
   const { receipts, clock, submit, end, find, states } = setup();
   submit(1);
-  const event = { packetId: 1, slot: 391, slotDelta: 1, atNs: clock.nowNs() };
+  const event = { slot: 391, slotDelta: 1, atNs: clock.nowNs() };
   receipts.processed({ ...event, error: '"AccountInUse"' }, BYTES);
   expect(find()?.landing).toMatchObject({ slot: 391, error: "AccountInUse" });
   receipts.processed({ ...event, error: null }, BYTES);
@@ -133,7 +133,7 @@ it("a transaction that expires in an unconfirmed block reports both", () => {
   const { receipts, clock, submit, end, find } = setup();
   submit(1);
   const error = '{"InstructionError":[0,"InvalidArgument"]}';
-  const event = { packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() };
+  const event = { slot: 391, slotDelta: 1, error, atNs: clock.nowNs() };
   receipts.processed(event, BYTES);
   end(1, "dropped", { reason: "unconfirmed", slot: 391 });
   expect(find()).toMatchObject({
@@ -160,7 +160,7 @@ it.each(["sight", "end"] as const)("the slot at receipt is corrected (%s)", (how
   submit(1);
   expect(find()?.received_slot).toBe(390);
   show(389);
-  if (how === "sight") processed(1, 389, 0);
+  if (how === "sight") processed(389, 0);
   else end(1, "landed", { slot: 389, slotDelta: 0 });
   expect(find()).toMatchObject({ received_slot: 389, landing: { slot: 389, slots: 0 } });
 });
@@ -228,7 +228,7 @@ it("the error of an unconfirmed block is cleared when accepted again", () => {
   const { receipts, clock, submit, end, find } = setup();
   submit(1);
   const error = '{"InstructionError":[0,"InvalidArgument"]}';
-  const event = { packetId: 1, slot: 391, slotDelta: 1, error, atNs: clock.nowNs() };
+  const event = { slot: 391, slotDelta: 1, error, atNs: clock.nowNs() };
   receipts.processed(event, BYTES);
   end(1, "dropped", { reason: "unconfirmed", slot: 391 });
   submit(2);
@@ -239,7 +239,7 @@ it("an unknown slot at receipt is derived from the landing's difference", () => 
   const { submit, processed, find } = setup(null);
   submit(1);
   expect(find()?.received_slot).toBeNull();
-  processed(1, 391, 4);
+  processed(391, 4);
   expect(find()).toMatchObject({ received_slot: 387, landing: { slots: 4 } });
 });
 
@@ -250,7 +250,7 @@ it("what is in flight ends in its new receipt, if the first one was evicted", ()
   submit(2);
   expect(receipts.counters.evictedExpired).toBe(1);
   // Landing goes on with the packet that it has tracked from the start.
-  processed(1, 391);
+  processed(391);
   expect(find()?.state).toBe("processed");
   receipts.rolledBack(BYTES, clock.nowNs());
   expect(find()?.state).toBe("accepted");
@@ -262,7 +262,7 @@ it("what is in flight ends in its new receipt, if the first one was evicted", ()
 it("the end of a transaction without a receipt is counted", () => {
   const { receipts, end, processed } = setup();
   end(7, "landed", { slot: 1 });
-  processed(7, 1);
+  processed(1);
   receipts.rolledBack(BYTES, 0);
   expect(receipts.counters.untracked).toBe(1);
 });
