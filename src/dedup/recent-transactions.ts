@@ -111,6 +111,16 @@ export class DedupCache {
     return !isNewer;
   }
 
+  /** Forgets a transaction, unless its entry is newer than `sinceNs`. */
+  forget(bytes: Uint8Array, signatureOffset: number, sinceNs: number): void {
+    if (!isInside(bytes, signatureOffset)) return;
+    const entry = this.#find(bytes, this.#hash(bytes, signatureOffset), sinceNs);
+    // Expired, like any older entry of it.
+    if (entry !== NONE && (this.#insertedNs[entry] ?? 0) <= sinceNs) {
+      this.#insertedNs[entry] = Number.NEGATIVE_INFINITY;
+    }
+  }
+
   /** The entry of exactly these bytes; NONE if absent or expired. */
   #find(bytes: Uint8Array, hash: number, nowNs: number): number {
     const entries = this.#entries;

@@ -12,6 +12,7 @@ import { createEngine, type EngineDeps } from "../engine/create-engine.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Landing } from "../landing/landing.ts";
 import { createLandingShares } from "../landing/landing-shares.ts";
+import type { DeliveryGate, Resender } from "../landing/ports.ts";
 import { createReceipts } from "../receipts/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";
 import { createCoalescedClock } from "../runtime/coalesced-timers.ts";
@@ -35,6 +36,20 @@ export interface LeaderSideDeps
   readonly usage: Pick<Usage, "request" | "taken" | "outcome" | "ended"> | null;
   /** A cluster thread that loads already; null: none. */
   readonly clusterWorker: ClusterWorker | null;
+}
+
+/** What landing needs of the engine, which is built after it. */
+function resendsThrough(engine: () => Engine): { resender: Resender; deliveryGate: DeliveryGate } {
+  return {
+    resender: {
+      roomFor: (to) => engine().roomFor(to),
+      resend: (packet, to) => engine().resend(packet, to),
+    },
+    deliveryGate: {
+      renew: (bytes, sinceNs, nowNs) => engine().renew(bytes, sinceNs, nowNs),
+      forget: (bytes, sinceNs) => engine().forget(bytes, sinceNs),
+    },
+  };
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
@@ -93,11 +108,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const sources = { cluster, router, leaderStats, receipts, shares };
   const landing: Landing = buildLanding(config, {
     ...{ clock: coalescedClock, log, ...sources, flushEvents, usage },
-    resender: {
-      roomFor: (to) => engine.roomFor(to),
-      resend: (packet, to) => engine.resend(packet, to),
-    },
-    deliveryGate: { renew: (bytes, sinceNs, nowNs) => engine.renew(bytes, sinceNs, nowNs) },
+    ...resendsThrough(() => engine),
   });
   const tracker = new Tracker({ ...deps, receipts, landing });
   const engine: Engine = createEngine(

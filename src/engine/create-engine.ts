@@ -49,6 +49,7 @@ type Kind = Pick<
   | "submit"
   | "submitCall"
   | "renew"
+  | "forget"
   | "duplicates"
   | "validation"
   | "inlineVerifier"
@@ -81,6 +82,7 @@ export function createEngine(
     resend: sender.resend,
     roomFor: sender.roomFor,
     renew: kind.renew,
+    forget: kind.forget,
     usePlan: sender.usePlan,
     useLandedShares: sender.useLandedShares,
     useIdentity: sender.useIdentity,
@@ -165,7 +167,7 @@ function portableKind(config: EngineConfig, deps: EngineDeps, sender: Sender): K
   return {
     submit: createPipeline({ clock, dedup, dispatch, sender, events }),
     submitCall: null,
-    renew: deliveryGateOf(dedup).renew,
+    ...deliveryGateOf(dedup),
     duplicates: dedup.counters,
     validation: dispatch,
     inlineVerifier,
@@ -197,6 +199,7 @@ function nativeKind(
     submit: submitting.submit,
     submitCall: submitting.submitCall,
     renew: submitting.renew,
+    forget: submitting.forget,
     duplicates: {
       get hits() {
         return counters.duplicates;

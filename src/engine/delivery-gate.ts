@@ -8,9 +8,10 @@ import { peekSignatureOffset } from "../decode/transaction.ts";
 import type { DedupCache } from "../dedup/recent-transactions.ts";
 import type { DeliveryGate } from "../landing/ports.ts";
 
-export function deliveryGateOf(dedup: Pick<DedupCache, "renew">): DeliveryGate {
+export function deliveryGateOf(dedup: Pick<DedupCache, "renew" | "forget">): DeliveryGate {
   return {
     renew: (bytes, sinceNs, nowNs) =>
       dedup.renew(bytes, peekSignatureOffset(bytes), sinceNs, nowNs),
+    forget: (bytes, sinceNs) => dedup.forget(bytes, peekSignatureOffset(bytes), sinceNs),
   };
 }

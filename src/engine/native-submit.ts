@@ -92,6 +92,10 @@ export class NativeSubmit {
   readonly renew: DeliveryGate["renew"] = (bytes, sinceNs, nowNs) =>
     this.#deps.native.submitPathRenew(this.#path, bytes, sinceNs, nowNs) !== 0;
 
+  readonly forget: DeliveryGate["forget"] = (bytes, sinceNs) => {
+    this.#deps.native.submitPathForget(this.#path, bytes, sinceNs);
+  };
+
   /** Recent transactions that were forgotten early. */
   get evicted(): number {
     return Math.max(0, this.#deps.native.submitPathEvicted(this.#path));

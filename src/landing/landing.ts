@@ -82,7 +82,7 @@ const DELTA_BOUNDS = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 150];
  */
 const NEVER_SENT_GRACE_MS = 1_200;
 
-const OPEN_GATE: DeliveryGate = { renew: () => true };
+const OPEN_GATE: DeliveryGate = { renew: () => true, forget() {} };
 
 /** Requests nothing before `start`. */
 export function createLanding(deps: LandingDeps, options: LandingOptions): Landing {
@@ -95,6 +95,7 @@ export class Landing {
   readonly slotDeltas = createHistogram(DELTA_BOUNDS.map((slots) => slots * NS_PER_S));
   readonly #deps: LandingDeps;
   readonly #table: InFlightTable;
+  readonly #deliveryGate: DeliveryGate;
   readonly #resends: Resends;
   readonly #poller: StatusPoller;
   readonly #expiry: Expiry;
@@ -118,6 +119,7 @@ export class Landing {
       Math.max(options.leaders, 2) + RECENT_RECIPIENTS_SPARE,
     );
     this.#table = table;
+    this.#deliveryGate = deliveryGate;
     this.#trackNs = options.trackForMs * NS_PER_MS;
     this.#neverSentNs = (options.deliveryTtlMs + NEVER_SENT_GRACE_MS) * NS_PER_MS;
     const blockhashes = new BlockhashChecks({ clock, cluster, counters });
@@ -437,6 +439,8 @@ export class Landing {
   }
 
   #drop(row: number, reason: EndReason): void {
+    const table = this.#table;
+    this.#deliveryGate.forget(table.bytes(row), table.entryNs[row] ?? 0);
     this.#end(row, "dropped", null, reason);
   }
 

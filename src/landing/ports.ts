@@ -69,7 +69,10 @@ export interface ClusterView {
   contentOf(fromSlot: number, toSlot: number): BlockContent;
 }
 
-/** What keeps several threads from sending copies of one transaction at the same time. */
+/**
+ * What keeps several threads from sending copies of one transaction at the same time: the dedup
+ * cache.
+ */
 export interface DeliveryGate {
   /**
    * Before a further copy of a transaction leaves at `nowNs`, so that until 2 s later no other
@@ -77,6 +80,11 @@ export interface DeliveryGate {
    * knows of: it learns of that one soon, and must send none now.
    */
   renew(bytes: Uint8Array, sinceNs: number, nowNs: number): boolean;
+  /**
+   * Landing no longer tracks a transaction that may still land: its next submission is a new one,
+   * sent and tracked, unless a copy left after `sinceNs`, the newest that landing knows of.
+   */
+  forget(bytes: Uint8Array, sinceNs: number): void;
 }
 
 export interface Resender {

@@ -407,6 +407,11 @@ export interface NativeSubmitting {
    * left, and nothing changes; or NO_SUBMIT_PATH or PANIC.
    */
   submitPathRenew(path: number, bytes: Uint8Array, sinceNs: number, nowNs: number): number;
+  /**
+   * The next submission of a transaction counts as new, unless a copy left after `sinceNs`. Returns
+   * OK, NO_SUBMIT_PATH or PANIC.
+   */
+  submitPathForget(path: number, bytes: Uint8Array, sinceNs: number): number;
   /** Returns how many recent transactions were forgotten early, or NO_SUBMIT_PATH or PANIC. */
   submitPathEvicted(path: number): number;
   /**

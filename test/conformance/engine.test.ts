@@ -324,6 +324,22 @@ describe.each(CHOICES)("the $name engine", (choice) => {
     expect(engine.renew(bytes, sinceNs, nowNs + 2 * NS_PER_S)).toBe(false);
   });
 
+  it("sends a transaction that it forgot as a new one", async () => {
+    const { engine, submit, said } = await start();
+    const { bytes } = newPacket(1);
+    const sinceNs = systemClock.nowNs();
+    const opened = () => {
+      submit(bytes);
+      engine.flushEvents();
+      return said.filter((it) => it.includes(" opened ")).length;
+    };
+    expect(opened()).toBe(1);
+    engine.forget(bytes, sinceNs);
+    expect(opened()).toBe(1);
+    engine.forget(bytes, systemClock.nowNs());
+    expect(opened()).toBe(2);
+  });
+
   it("presents a new identity without losing anything", async () => {
     const { engine, identity, leaders, submit, said, ended } = await start();
     const next = freshIdentity();

@@ -61,6 +61,23 @@ describe("a transaction that was accepted", () => {
     expect(dedup.renew(new Uint8Array(3), 1, 0, 0)).toBe(true);
   });
 
+  it("is forgotten on demand, unless a newer copy left", () => {
+    const dedup = createDedupCache({ keepMs: 10 });
+    dedup.insert(tx(1), 1, 0);
+    dedup.insert(tx(2), 1, MS);
+    // Its first entry has not expired yet.
+    dedup.renew(tx(1), 1, 0, 2 * MS);
+    const known = () => [1, 2].map((n) => dedup.query(tx(n), 1, 3 * MS));
+    dedup.forget(tx(1), 1, 2 * MS - 1);
+    expect(known()).toEqual([true, true]);
+    dedup.forget(tx(1), 1, 2 * MS);
+    expect(known()).toEqual([false, true]);
+    dedup.forget(tx(3), 1, 2 * MS);
+    dedup.forget(new Uint8Array(3), 1, 2 * MS);
+    expect(dedup.renew(tx(1), 1, 0, 4 * MS)).toBe(true);
+    expect(dedup.query(tx(1), 1, 5 * MS)).toBe(true);
+  });
+
   it("is evicted at the bound of entries, oldest first", () => {
     const dedup = createDedupCache({ entriesMax: 3 });
     for (let n = 1; n <= 5; n += 1) dedup.insert(tx(n), 1, 0);

@@ -33,7 +33,7 @@ describe("landing, connected to an edge", () => {
       router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
       leaderStats: { landed: (identity) => void calls.push(identity) },
       resender: { roomFor: () => "none", resend: () => 0 },
-      deliveryGate: { renew: () => true },
+      deliveryGate: { renew: () => true, forget() {} },
       receipts: {
         end: (end: FinalState) => void calls.push(end.kind, end.slotDelta),
         processed: ({ slot }) => void calls.push(slot),

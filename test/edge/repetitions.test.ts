@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
+import { DEDUP_KEEP_MS } from "../../src/dedup/limits.ts";
 import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
 import { Tracker } from "../../src/edge/tracker.ts";
 import { deliveryGateOf } from "../../src/engine/delivery-gate.ts";
@@ -284,4 +285,27 @@ describe("no leader receives a transaction again within 2 s", () => {
       expect(gaps.filter((gapMs) => gapMs < RESEND_SAME_LEADER_MS)).toEqual([]);
     },
   );
+});
+
+describe("a transaction that ended as dropped", () => {
+  it.each([0, 1])("is sent and tracked anew, with %i ingress threads", (ingressThreads) => {
+    const rig = startFixture({ ingressThreads, lateMs: 0, everyMs: 0, planMs: 0 });
+    const { bytes } = newPacket(1, 1_000);
+    rig.landing.start();
+    rig.usePlan("a");
+    const submit = () => {
+      rig.submit(bytes);
+      rig.readRecords();
+      return [rig.landing.counters.accepted, rig.landing.inFlight];
+    };
+    expect(submit()).toEqual([1, 1]);
+    rig.clock.advance(59_000);
+    rig.usePlan("b");
+    while (rig.landing.inFlight > 0) rig.clock.advance(STEP_MS);
+    const count = rig.copies.length;
+    const ageMs = rig.clock.nowNs() / NS_PER_MS - (rig.copies.at(-1)?.atMs ?? 0);
+    expect(ageMs).toBeLessThan(DEDUP_KEEP_MS);
+    expect(submit()).toEqual([2, 1]);
+    expect(rig.copies).toHaveLength(count + 1);
+  });
 });

@@ -47,6 +47,10 @@ function fixture(...answers: number[]) {
       calls.push([path, bytes, sinceNs, nowNs]);
       return answers.shift() ?? 0;
     },
+    submitPathForget: (...given) => {
+      calls.push(given);
+      return 0;
+    },
     submitPathEvicted: () => answers.shift() ?? 0,
     submit(path, body, isCall, number, _account, receivedNs, maxRetries, out) {
       calls.push([path, body, isCall, number, receivedNs, maxRetries]);
@@ -172,6 +176,8 @@ describe("a submission of the main thread", () => {
     const renewed = [1, 2, 3].map((nowNs) => submitting.renew(BYTES, 0, nowNs));
     expect(renewed).toEqual([true, false, true]);
     expect(calls[0]).toEqual([77, BYTES, 0, 1]);
+    submitting.forget(BYTES, 9);
+    expect(calls.at(-1)).toEqual([77, BYTES, 9]);
     expect([submitting.evicted, submitting.evicted, submitting.path]).toEqual([7, 0, 77]);
   });
 

@@ -210,8 +210,14 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
   const finalStates: FinalState[] = [];
   const processedEvents: (ProcessedEvent & { packetId: number | undefined })[] = [];
   const rolledBack: number[] = [];
-  /** What the gate was asked, in milliseconds since the start, and what it answers. */
-  const gate = { isOpen: true, renewals: [] as { sinceMs: number; nowMs: number }[] };
+  /**
+   * What the gate was asked, in milliseconds since the start, what it answers, and what it forgot.
+   */
+  const gate = {
+    isOpen: true,
+    renewals: [] as { sinceMs: number; nowMs: number }[],
+    forgotten: [] as { id: number | undefined; sinceMs: number }[],
+  };
   const startNs = clock.nowNs();
   /** Sends that `flushEvents` must track. */
   const unread: (() => void)[] = [];
@@ -227,6 +233,10 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
           const [sinceMs, nowMs] = [sinceNs, nowNs].map((ns) => (ns - startNs) / NS_PER_MS);
           gate.renewals.push({ sinceMs: sinceMs ?? 0, nowMs: nowMs ?? 0 });
           return gate.isOpen;
+        },
+        forget(bytes, sinceNs) {
+          const [id] = idsOf(bytes.subarray(1, 65));
+          gate.forgotten.push({ id, sinceMs: (sinceNs - startNs) / NS_PER_MS });
         },
       },
       flushEvents() {

@@ -324,6 +324,20 @@ describe("a transaction that is dropped", () => {
     expectBalance(fixture.landing);
   });
 
+  it("is forgotten by the dedup cache, and its next submission is sent and tracked", async () => {
+    const fixture = startedFixture({ countMax: 2 });
+    fixture.clock.advance(100);
+    for (const id of [1, 2, 3]) fixture.track(id);
+    // One that landed would only land again.
+    await fixture.answerAll();
+    fixture.landing.seen(signatureOf(2), confirmed(5_001));
+    expect(fixture.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped" },
+      { packetId: 2, kind: "landed" },
+    ]);
+    expect(fixture.gate.forgotten).toEqual([{ id: 1, sinceMs: 100 }]);
+  });
+
   it("was never sent only once the copies of a later submission have had their time", () => {
     const fixture = startedFixture({ deliveryTtlMs: 2_000 });
     const { clock, landing } = fixture;

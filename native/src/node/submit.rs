@@ -62,6 +62,16 @@ pub fn submit_path_renew(path: u32, bytes: &[u8], since_ns: f64, now_ns: f64) ->
     with_path(path, |path| i32::from(path.renew(bytes, since_ns as u64, now_ns as u64)))
 }
 
+/// The next submission of a transaction counts as new, unless a copy left after `since_ns`. Returns
+/// OK, NO_SUBMIT_PATH or PANIC.
+#[napi]
+pub fn submit_path_forget(path: u32, bytes: &[u8], since_ns: f64) -> i32 {
+    with_path(path, |path| {
+        path.forget(bytes, since_ns as u64);
+        OK
+    })
+}
+
 /// Returns how many recent transactions were forgotten early, for lack of room, or NO_SUBMIT_PATH
 /// or PANIC.
 #[napi]

@@ -141,6 +141,19 @@ impl DedupCache {
         true
     }
 
+    /// Forgets an accepted transaction, unless its entry is newer than `since_ns`, a time as in
+    /// `renew`.
+    pub fn forget(&self, bytes: &[u8], signature_offset: usize, since_ns: u64) {
+        let Some(hash) = self.hash(bytes, signature_offset) else { return };
+        let Some(mut recent) = self.lock() else { return };
+        while let Some(entry) = recent.find(bytes, hash, self.oldest_ns(since_ns)) {
+            if entry.state != State::Accepted || entry.inserted_ns as f64 > since_ns as f64 {
+                return;
+            }
+            recent.roll_back(bytes, hash);
+        }
+    }
+
     /// Transactions evicted early, because the cache was full.
     #[must_use]
     pub fn evicted(&self) -> u32 {

@@ -79,6 +79,29 @@ fn a_copy_renews_the_entry_also_where_a_double_is_too_coarse_for_the_time() {
 }
 
 #[test]
+fn a_forgotten_transaction_is_new_unless_a_newer_copy_left() {
+    let dedup = dedup();
+    let inserted_ns = (1 << 53) + 1;
+    accept(&dedup, &tx(1, 100), inserted_ns);
+    accept(&dedup, &tx(2, 100), inserted_ns);
+    // Its first entry has not expired yet.
+    let renewed_ns = inserted_ns + MS;
+    assert!(dedup.renew(&tx(1, 100), 1, inserted_ns, renewed_ns));
+    dedup.forget(&tx(1, 100), 1, renewed_ns - MS / 2);
+    assert_eq!(known(&dedup, &[1, 2], renewed_ns), [1, 2]);
+    dedup.forget(&tx(1, 100), 1, renewed_ns as f64 as u64);
+    assert_eq!(known(&dedup, &[1, 2], renewed_ns), [2]);
+    // Another thread decides on it.
+    assert_eq!(dedup.reserve(&tx(1, 100), 1, renewed_ns), Reservation::New);
+    dedup.forget(&tx(1, 100), 1, renewed_ns + MS);
+    dedup.commit(&tx(1, 100), 1);
+    assert_eq!(known(&dedup, &[1, 2], renewed_ns), [1, 2]);
+    for bytes in [tx(3, 100), vec![1]] {
+        dedup.forget(&bytes, 1, renewed_ns);
+    }
+}
+
+#[test]
 fn rolled_back_reservations_are_not_searched() {
     let dedup = dedup();
     accept(&dedup, &tx(1, 100), 0);

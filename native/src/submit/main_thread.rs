@@ -55,6 +55,13 @@ impl<E: EngineHandle> MainThread<E> {
         offset.is_none_or(|offset| self.path.dedup.renew(bytes, offset, since_ns, now_ns))
     }
 
+    /// As `DedupCache::forget`.
+    pub fn forget(&self, bytes: &[u8], since_ns: u64) {
+        if let Some(offset) = peek_signature_offset(bytes) {
+            self.path.dedup.forget(bytes, offset, since_ns);
+        }
+    }
+
     /// As `DedupCache::evicted`.
     #[must_use]
     pub fn evicted(&self) -> u32 {

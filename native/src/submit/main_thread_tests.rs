@@ -110,7 +110,7 @@ fn a_full_ring_and_a_thread_that_does_not_finish_leave_it_undecided() {
 }
 
 #[test]
-fn a_copy_renews_the_entry_of_its_transaction() {
+fn a_copy_renews_the_entry_of_its_transaction_until_it_is_forgotten() {
     let mut fixture = Fixture::usual();
     let mut main = main_thread(&mut fixture);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), signature(&good(1)));
@@ -119,6 +119,11 @@ fn a_copy_renews_the_entry_of_its_transaction() {
     assert!(main.renew(&good(1), 1_500_000_000, 2_000_000_000));
     assert!(fixture.other.query(&good(1), 1, 3_500_000_000));
     assert!(main.renew(&[], 0, 0));
+    main.forget(&[], 0);
+    main.forget(&good(1), 1_999_999_999);
+    assert!(fixture.other.query(&good(1), 1, 3_500_000_000));
+    main.forget(&good(1), 2_000_000_000);
+    assert!(!fixture.other.query(&good(1), 1, 3_500_000_000));
     assert_eq!(main.evicted(), 0);
 }
 
