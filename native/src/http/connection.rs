@@ -48,8 +48,12 @@ const UPSTREAM_IDLE_NS: u64 = 5 * NS_PER_S;
 /// connection whose body does not arrive in 8 to 12 s.
 const UPSTREAM_TIMEOUT_NS: u64 = 7 * NS_PER_S;
 
-/// How long a half-closed client may still wait for a response in progress.
+/// How long a connection stays half closed: a client may still wait for a response in progress, or
+/// send the rest of a refused request.
 const HALF_CLOSED_NS: u64 = NS_PER_S;
+
+/// Bytes of a refused request that are discarded before a lingering close; more stay unread.
+const LINGERING_BYTES_MAX: usize = 1024 * 1024;
 
 /// Result of a client's turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -64,6 +68,18 @@ pub(crate) enum Progress {
 
 /// The connection is closed.
 struct Disconnected;
+
+/// Whether and how the connection is closed once all is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Close {
+    No,
+    /// The client has sent its complete request.
+    Now,
+    /// The client may still send. Closing then would reset the connection, and the client might not
+    /// get the response; so it gets the end of the response first, and has `HALF_CLOSED_NS` to
+    /// close.
+    Lingering,
+}
 
 /// A client that does not read keeps more of its response only with the permit of a large submission.
 const UNWRITTEN_BYTES_MAX: usize = 16 * 1024;
@@ -141,16 +157,16 @@ pub(crate) struct Client {
     idle_since_ns: u64,
     /// The pending part of a request.
     reading: ReadClock,
-    /// Bytes that the client still has to send of a refused body; the connection discards them.
+    /// How many bytes the connection discards: those that the client still has to send of a refused
+    /// body, or, before a lingering close, the most.
     unread: usize,
     /// Whether `100 Continue` was sent for the request whose body is pending.
     is_continued: bool,
     /// Whether the request with the pending body started before draining.
     body_started: bool,
-    /// When the client closed its sending side.
+    /// When either side closed its sending side.
     ended_ns: Option<u64>,
-    /// Whether the connection is closed once all is written.
-    closes: bool,
+    close: Close,
     /// When the client last sent or read something; at first, when it connected.
     seen_ns: u64,
     /// Whether the connection is in the ready list.
@@ -191,7 +207,7 @@ impl Client {
             is_continued: false,
             body_started: false,
             ended_ns: None,
-            closes: false,
+            close: Close::No,
             seen_ns: now_ns,
             is_listed: false,
         })
@@ -296,14 +312,46 @@ impl Client {
         if !self.flush(cx.now_ns)? {
             return Ok(Progress::Pending);
         }
-        if self.closes {
-            self.socket.discard(cx.scratch);
-            return Err(Disconnected);
+        match self.close {
+            Close::No => {}
+            Close::Now => {
+                self.socket.discard(cx.scratch);
+                return Err(Disconnected);
+            }
+            Close::Lingering => return self.linger(cx),
         }
         if self.is_handshaking() {
             return self.handshake(cx);
         }
         if self.proxied.is_some() { self.drive_proxied(cx) } else { self.serve(cx) }
+    }
+
+    /// Discards what the client sends, until it closes too.
+    fn linger<H: RequestHandler>(
+        &mut self,
+        cx: &mut ConnectionContext<'_, H>,
+    ) -> Result<Progress, Disconnected> {
+        if self.ended_ns.is_none() {
+            self.ended_ns = Some(cx.now_ns);
+            self.socket.shutdown_write();
+        }
+        if self.unread == 0 {
+            return if self.socket.has_ended() { Err(Disconnected) } else { Ok(Progress::Pending) };
+        }
+        match self.socket.read(cx.scratch) {
+            ReadResult::Data(count) => {
+                self.unread = self.unread.saturating_sub(count);
+                Ok(Progress::Ready)
+            }
+            ReadResult::WouldBlock => Ok(Progress::Pending),
+            ReadResult::Eof => Err(Disconnected),
+        }
+    }
+
+    /// Closes once all is written. `is_whole`: the client has sent its complete request.
+    fn close_after_response(&mut self, is_whole: bool) {
+        self.close = if is_whole { Close::Now } else { Close::Lingering };
+        self.unread = LINGERING_BYTES_MAX;
     }
 
     fn handshake<H: RequestHandler>(
@@ -466,7 +514,7 @@ impl Client {
                     handler.connection_closed(ClientCloseReason::Framing);
                     write_head_refused(out, error);
                     self.socket.send(out).map_err(|_| Disconnected)?;
-                    self.closes = true;
+                    self.close_after_response(false);
                     return Ok((size, ParseOutcome::Ready));
                 }
                 RequestHead::Complete(head) => head,
@@ -492,7 +540,7 @@ impl Client {
                     }
                     self.socket.send(out).map_err(|_| Disconnected)?;
                     if ends_here || head.closes {
-                        self.closes = true;
+                        self.close_after_response(true);
                         return Ok((size, ParseOutcome::Ready));
                     }
                     let unwritten = self.socket.unwritten();
@@ -521,7 +569,7 @@ impl Client {
                     }
                     self.socket.send(out).map_err(|_| Disconnected)?;
                     if closes || head.closes {
-                        self.closes = true;
+                        self.close_after_response(false);
                         return Ok((size, ParseOutcome::Ready));
                     }
                     self.unread = (head.size + head.body_size).saturating_sub(rest.len());
@@ -544,20 +592,21 @@ impl Client {
         is_upload: bool,
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
+        let is_whole = framing.is_whole();
         let upload_permit = if is_upload { cx.upload_permits.try_acquire(self.from) } else { None };
         if is_upload && upload_permit.is_none() {
-            return self.refuse_overloaded(framing.form, OVERLOADED, cx);
+            return self.refuse_overloaded(framing.form, OVERLOADED, is_whole, cx);
         }
         let upstream = match self.idle_upstream.take() {
             Some(idle_upstream) => idle_upstream,
             None => {
                 let Some(permit) = cx.upstream_permits.try_acquire(self.from) else {
-                    return self.refuse_overloaded(framing.form, OVERLOADED, cx);
+                    return self.refuse_overloaded(framing.form, OVERLOADED, is_whole, cx);
                 };
                 let Ok(socket) =
                     BufferedSocket::connect(cx.upstream, cx.registry, cx.upstream_token)
                 else {
-                    return self.refuse_overloaded(framing.form, OVERLOADED, cx);
+                    return self.refuse_overloaded(framing.form, OVERLOADED, is_whole, cx);
                 };
                 Box::new(UpstreamConnection { socket, _permit: permit })
             }
@@ -574,6 +623,7 @@ impl Client {
         &mut self,
         form: ResponseForm,
         message: &str,
+        is_whole: bool,
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         if form != ResponseForm::Preflight {
@@ -581,7 +631,7 @@ impl Client {
         }
         write_overloaded(cx.out, form, message);
         self.socket.send(cx.out).map_err(|_| Disconnected)?;
-        self.closes = true;
+        self.close_after_response(is_whole);
         Ok(Progress::Ready)
     }
 
@@ -599,14 +649,17 @@ impl Client {
             ProxyProgress::Moved => {}
             ProxyProgress::Complete { closes } => {
                 // The rest of a body is not awaited once its response is complete.
+                if closes {
+                    self.close_after_response(self.reading.part() == Part::None);
+                }
                 self.reading.set(Part::None, cx.now_ns);
-                self.closes = closes;
                 let is_reusable = !closes && cx.upstream_permits.has_spare(self.from);
                 self.idle_upstream =
                     self.proxied.take().filter(|_| is_reusable).map(ProxiedRequest::into_upstream);
                 self.idle_since_ns = cx.now_ns;
             }
             ProxyProgress::UpstreamClosed => {
+                let is_whole = self.reading.part() == Part::None;
                 self.reading.set(Part::None, cx.now_ns);
                 let form = self.proxied.take().map(|proxied| proxied.form());
                 if is_slow {
@@ -614,7 +667,7 @@ impl Client {
                     return Err(Disconnected);
                 }
                 let Some(form) = form else { return Err(Disconnected) };
-                return self.refuse_overloaded(form, UNANSWERED, cx);
+                return self.refuse_overloaded(form, UNANSWERED, is_whole, cx);
             }
         }
         self.seen_ns = cx.now_ns;

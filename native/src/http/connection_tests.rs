@@ -408,6 +408,42 @@ fn malformed_head_is_refused_here_and_closes() {
 }
 
 #[test]
+fn client_that_still_sends_a_refused_request_gets_the_response() {
+    let large = "x".repeat(2_000_000);
+    let head = post("known", "").replace("\r\nHost", &format!("\r\nx: {large}\r\nHost"));
+    for (text, status) in [(post("known", &large), "200"), (head, "431")] {
+        let (server, address) = TestServer::alone(TestUpstream::echo().address);
+        let mut client = TestClient::to(address);
+        let (start, rest) = text.split_at(10_000);
+        client.send_text(start);
+        let mut sent = 0;
+        // It reads only when it has sent all.
+        for part in rest.as_bytes().chunks(10_000).take(100) {
+            server.run_turns();
+            client.stream.write_all(part).unwrap();
+            sent += part.len();
+        }
+        assert_eq!((sent, server.open_count()), (1_000_000, 1));
+        assert!(client.receive_head().starts_with(&format!("HTTP/1.1 {status} ")));
+        assert_eq!(server.open_count(), 1);
+        drop(client);
+        assert_eq!(server.open_count(), 0);
+    }
+}
+
+#[test]
+fn client_that_does_not_close_after_a_refused_request_is_closed() {
+    let (server, address) = TestServer::alone(TestUpstream::echo().address);
+    let mut client = TestClient::to(address);
+    client.send_text(post("known", &"x".repeat(100_000)).get(..1_000).unwrap());
+    assert!(client.receive().starts_with("TooLarge"));
+    assert_eq!(server.open_count(), 1);
+    server.advance_s(2);
+    assert_eq!(server.open_count(), 0);
+    assert_eq!(server.log.lock().unwrap().closed, vec![]);
+}
+
+#[test]
 fn large_head_makes_room_for_the_forwarded_header() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);

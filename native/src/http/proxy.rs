@@ -40,6 +40,13 @@ pub(super) struct ProxyRequestFraming {
     pub(super) form: ResponseForm,
 }
 
+impl ProxyRequestFraming {
+    /// Whether the client has sent all of it.
+    pub(super) fn is_whole(&self) -> bool {
+        self.left == 0
+    }
+}
+
 impl ForwardedHeader<'_> {
     /// Writes what has arrived of a request to `out`; returns the number of bytes consumed.
     pub(super) fn write(

@@ -5,7 +5,7 @@
 //! reports that it is over.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -272,6 +272,13 @@ impl BufferedSocket {
         self.written = 0;
     }
 
+    /// Tells the other end that nothing follows.
+    pub(crate) fn shutdown_write(&mut self) {
+        self.close_tls();
+        // Fails for a connection that has failed, which the next read reports.
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
     /// Reads and discards, before the connection is closed.
     pub(crate) fn discard(&mut self, scratch: &mut [u8]) {
         self.can_read = true;
@@ -279,6 +286,14 @@ impl BufferedSocket {
             if !matches!(self.read(scratch), ReadResult::Data(_)) {
                 return;
             }
+        }
+    }
+
+    fn close_tls(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            let records = tls.close();
+            // As far as the socket takes it now; a failed one needs none.
+            let _ = self.write(&records);
         }
     }
 
@@ -302,13 +317,8 @@ impl BufferedSocket {
 impl Drop for BufferedSocket {
     fn drop(&mut self) {
         // Behind unwritten bytes it would be garbage.
-        if self.unwritten() > 0 {
-            return;
-        }
-        if let Some(tls) = &mut self.tls {
-            let records = tls.close();
-            // As far as the socket takes it now; a failed one needs none.
-            let _ = self.write(&records);
+        if self.unwritten() == 0 {
+            self.close_tls();
         }
     }
 }
