@@ -19,7 +19,9 @@ pub(super) fn preamble_size(bytes: &[u8]) -> Option<usize> {
         return None;
     }
     if !bytes.starts_with(SIGNATURE) {
-        return Some(if bytes.starts_with(b"\r\n") { 2 } else { 0 });
+        let lines = bytes.chunks(2).take_while(|pair| pair == b"\r\n").count();
+        // The last two may be the start of a preamble.
+        return Some(2 * lines.saturating_sub(2).max(lines.min(1)));
     }
     let Some(&[.., command, _family, high, low]) = bytes.get(..HEADER_BYTES) else { return None };
     let addresses = usize::from(u16::from_be_bytes([high, low]));
@@ -53,7 +55,14 @@ mod tests {
 
     #[test]
     fn empty_lines_are_skipped() {
-        for (text, size) in [("GET", 0), ("\r\nG", 2), ("\r\n\r\nG", 2), ("\rG", 0), ("", 0)] {
+        for (text, size) in [
+            ("GET", 0),
+            ("\r\nG", 2),
+            ("\r\n\r\nG", 2),
+            ("\r\n\r\n\r\n\r\nG", 4),
+            ("\rG", 0),
+            ("", 0),
+        ] {
             assert_eq!(preamble_size(text.as_bytes()), Some(size), "{text:?}");
         }
     }

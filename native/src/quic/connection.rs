@@ -123,6 +123,7 @@ impl ConnectionDriver {
         let now_ns = peer.engine_state.clock.ns(now);
         let passed = delivery.as_ref().map(|delivery| (delivery.tx, delivery.tag));
         let mut saturated = false;
+        let was_stalled = !self.unsent_batches.is_empty();
         let mut arrived = 0;
         for delivery in delivery.into_iter().chain(std::iter::from_fn(|| peer.next_delivery())) {
             self.expiry_ns = self.expiry_ns.min(delivery.until_ns);
@@ -156,7 +157,7 @@ impl ConnectionDriver {
         }
         let datagrams = self.receive(peer);
         let timed = self.handle_timers(peer, now, now_ns);
-        if datagrams > 0 || timed || arrived == 0 || wants_sent {
+        if datagrams > 0 || timed || arrived == 0 || wants_sent || was_stalled {
             self.send_pending(peer, now, now_ns, gso_writer);
         }
         self.send_endpoint_events(peer);

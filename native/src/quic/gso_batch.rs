@@ -5,6 +5,8 @@
 //! full, the connection gets the `GsoBatch` back and retries later; every other error is a lost
 //! packet, which QUIC repairs.
 
+#[cfg(test)]
+use std::cell::Cell;
 use std::mem;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,9 +109,23 @@ impl GsoBatch {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The network interface of a test's thread: whether it takes nothing for now, and its largest
+    /// datagram. That of the loopback never has a full buffer, and takes any size.
+    pub(crate) static INTERFACE: Cell<(bool, usize)> = const { Cell::new((false, usize::MAX)) };
+}
+
 impl Socket {
     /// Sends a batch; false when the socket's buffer is full and the caller should retry.
     pub(crate) fn send(&self, gso_batch: &GsoBatch) -> bool {
+        #[cfg(test)]
+        {
+            let (is_full, bytes_max) = INTERFACE.get();
+            if is_full || gso_batch.segment > bytes_max {
+                return !is_full;
+            }
+        }
         let segments_max = self.state.max_gso_segments().max(1);
         if gso_batch.count <= segments_max {
             return self.send_bytes(gso_batch, &gso_batch.bytes, gso_batch.count > 1);

@@ -122,16 +122,17 @@ impl ConnectionDriver {
             if let Some(batch) = &mut self.batch {
                 batch.record_datagram(transmit.size, conn.current_mtu());
             }
-            if let Some(gso_batch) = gso_writer.push(&transmit, &peer.socket) {
-                self.unsent_batches.push_back(gso_batch);
+            let is_probe = transmit.size > usize::from(conn.current_mtu());
+            self.unsent_batches.extend(gso_writer.push(&transmit, &peer.socket));
+            if is_probe {
+                // An interface that refuses its size would refuse what joins it in one call.
+                self.unsent_batches.extend(gso_writer.flush(&peer.socket));
             }
         }
     }
 
     pub(crate) fn flush(&mut self, peer: &PeerCore, gso_writer: &mut GsoWriter) {
-        if let Some(gso_batch) = gso_writer.flush(&peer.socket) {
-            self.unsent_batches.push_back(gso_batch);
-        }
+        self.unsent_batches.extend(gso_writer.flush(&peer.socket));
     }
 
     pub(crate) fn record_sent(&mut self, peer: &PeerCore, index: u64) {

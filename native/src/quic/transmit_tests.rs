@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, ServerConfig,
-    StreamId, Transmit, VarInt,
+    StreamId, VarInt,
 };
 use quinn_udp::RecvMeta;
 use rustls::crypto::ring::default_provider;
@@ -18,7 +18,7 @@ use rustls::crypto::ring::default_provider;
 use crate::quic::connection::ConnectionDriver;
 use crate::quic::delivery::Delivery;
 use crate::quic::event::{Kind, Reason};
-use crate::quic::gso_batch::GsoWriter;
+use crate::quic::gso_batch::{GsoWriter, INTERFACE};
 use crate::quic::landed_shares::Offer;
 use crate::quic::peer::Peer;
 use crate::quic::peer::tests::{drained, engine_state, peer};
@@ -45,8 +45,20 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// An admitted connection whose path takes datagrams of `mtu`.
+    /// An admitted connection that has found the MTU of its path.
     fn new(mtu: u16, in_flight_max: usize) -> Self {
+        let mut fixture = Self::connecting(mtu, in_flight_max);
+        for _ in 0..20 {
+            fixture.settle();
+        }
+        let (_, connection) = fixture.driver.connection.as_ref().unwrap();
+        assert_eq!(connection.current_mtu(), mtu);
+        fixture.reported.clear();
+        fixture
+    }
+
+    /// A connection that is about to start, over a path that takes datagrams of `mtu`.
+    fn connecting(mtu: u16, in_flight_max: usize) -> Self {
         let mut limit = EndpointConfig::default();
         limit.max_udp_payload_size(mtu).unwrap();
         let mut local = Endpoint::new(Arc::default(), None, true, None);
@@ -57,7 +69,7 @@ impl Fixture {
         let (handle, connection) = local.connect(now, config, peer.address, "leader").unwrap();
         let mut driver = ConnectionDriver::new(in_flight_max);
         driver.start(handle, connection, NEVER_NS);
-        let mut fixture = Self {
+        Self {
             now,
             peer,
             driver,
@@ -69,14 +81,7 @@ impl Fixture {
             responses: VecDeque::new(),
             read: BTreeMap::new(),
             reported: Vec::new(),
-        };
-        for _ in 0..20 {
-            fixture.settle();
         }
-        let (_, connection) = fixture.driver.connection.as_ref().unwrap();
-        assert_eq!(connection.current_mtu(), mtu);
-        fixture.reported.clear();
-        fixture
     }
 
     fn send(&mut self, tx: u64, size: usize, ttl: Duration) {
@@ -380,14 +385,43 @@ fn a_full_in_flight_table_is_reported_as_a_local_reason() {
 #[test]
 fn a_full_local_socket_is_not_reported_as_a_leader_reason() {
     let mut fixture = Fixture::new(1452, 2);
-    let (destination, size) = (fixture.peer.address, 1);
-    let transmit = Transmit { destination, ecn: None, size, segment_size: None, src_ip: None };
-    fixture.gso_writer.scratch.push(0);
-    assert!(fixture.gso_writer.push(&transmit, &fixture.peer.socket).is_none());
-    fixture.driver.unsent_batches.extend(fixture.gso_writer.gso_batch.take());
+    INTERFACE.set((true, usize::MAX));
+    // The first datagram leaves the queue, and waits for the socket.
     fixture.send(0, 200, SHORT);
     fixture.work();
+    fixture.send(1, 200, SHORT);
+    fixture.work();
     fixture.pass(SHORT);
-    assert_eq!(fixture.reported_as(Kind::Dropped), [0].into());
+    assert_eq!(fixture.reported_as(Kind::Dropped), [1].into());
     assert_eq!(fixture.reasons(), [Reason::Expired as u32]);
+}
+
+#[test]
+fn probe_that_the_interface_refuses_takes_no_delivery_with_it() {
+    INTERFACE.set((false, 1_300));
+    let mut fixture = Fixture::connecting(1452, 2);
+    for tx in 0..10 {
+        fixture.send(tx, 600, Duration::from_secs(60));
+    }
+    for _ in 0..60 {
+        fixture.settle();
+    }
+    assert_eq!(fixture.reported_as(Kind::Acked), (0..10).collect());
+    let (_, connection) = fixture.driver.connection.as_ref().unwrap();
+    let path = connection.stats().path;
+    assert!(path.sent_plpmtud_probes > 0);
+    assert_eq!(path.lost_packets, 0);
+}
+
+#[test]
+fn what_a_full_local_socket_holds_up_leaves_with_the_next_delivery() {
+    let mut fixture = Fixture::new(1452, 4);
+    INTERFACE.set((true, usize::MAX));
+    fixture.send(0, 200, Duration::from_secs(60));
+    fixture.work();
+    INTERFACE.set((false, usize::MAX));
+    // The time to try again has not come, and is put off by each delivery that does not try.
+    fixture.send(1, 200, Duration::from_secs(60));
+    fixture.work();
+    assert_eq!(fixture.whole(), [0, 1].into());
 }
