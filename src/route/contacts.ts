@@ -4,8 +4,9 @@
  * The table is replaced completely, because the cluster's gossip is read completely; a leader
  * missing from the new one is gone. Addresses that cannot be connected to are skipped and counted,
  * because gossip is untrusted. A leader that the operator denies or that is reported as delinquent
- * has no address here, so all callers skip it. A list that marks more than half of the cluster
- * delinquent reflects a fault of the node that sent it and is ignored.
+ * has no address here, so all callers skip it. A list that marks more than half of the table
+ * delinquent reflects a fault of the node that sent it and is ignored; the table also holds nodes
+ * that never lead, so `cluster` rejects a response that marks most validators.
  */
 
 import { parseAddress } from "../core/address.ts";

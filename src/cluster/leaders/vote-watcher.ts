@@ -2,7 +2,8 @@
  * Keeps the set of delinquent leaders: those whose slots are most likely to stay empty; and the
  * stake of each identity, from the same response.
  *
- * On failure the known set stays until a newer one is read.
+ * On failure the known set stays until a newer one is read; a response that names most validators
+ * delinquent counts as one.
  */
 
 import { createPollLoop, type PollLoop, warnAtFirst } from "../polling-loop.ts";

@@ -156,11 +156,15 @@ describe("RPC client", () => {
     const { rpc, calls } = await setUp({
       getEpochInfo: { absoluteSlot: 90, blockHeight: 77, transactionCount: 5 },
       getSignatureStatuses: { context: { slot: 9 }, value: [null] },
-      getVoteAccounts: { current: [], delinquent: [{ nodePubkey: "A", activatedStake: 5 }] },
+      getVoteAccounts: {
+        current: [{ nodePubkey: "B", activatedStake: 7 }],
+        delinquent: [{ nodePubkey: "A", activatedStake: 5 }],
+      },
     });
     expect(await rpc.blockStatus()).toEqual({ slot: 90, height: 77, transactionCount: 5 });
     expect(await rpc.statuses(new Uint8Array(64))).toEqual({ slot: 9, statuses: [null] });
-    expect(await rpc.votes()).toEqual({ delinquent: ["A"], stakes: new Map([["A", 5]]) });
+    const stakes = new Map(Object.entries({ A: 5, B: 7 }));
+    expect(await rpc.votes()).toEqual({ delinquent: ["A"], stakes });
     expect(calls).toEqual([
       { method: "getEpochInfo", params: [{ commitment: "confirmed" }] },
       {
