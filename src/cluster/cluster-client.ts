@@ -264,7 +264,7 @@ function createLeaderWatchers(
     forgetEpochs() {
       sink.forgetEpochs();
       onOther();
-      contacts.pollNow(CONTACTS_GAP_MS);
+      contacts.forget();
     },
   };
   const schedule = createScheduleWatcher(

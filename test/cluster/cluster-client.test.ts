@@ -236,8 +236,8 @@ describe("cluster client", () => {
     const { router } = startClient(urls, { contactsMs: 300 });
     await vi.waitFor(() => expect(router.plan?.send.length).toBe(2), WAIT);
     await cluster.stop();
-    // A new cluster, with the same epochs and other leaders.
-    const leaders = LEADERS.map(({ address }, index) => {
+    // A new cluster, with the same epochs and other leaders, of which there are fewer.
+    const leaders = LEADERS.slice(0, 2).map(({ address }, index) => {
       return { identity: newKeypair(index + 50).address, address };
     });
     const [rpcPort, wsPort] = [urls.rpcUrl, urls.wsUrl].map((url) => Number(new URL(url).port));

@@ -2,28 +2,44 @@
  * Keeps the addresses of the cluster's nodes current.
  *
  * On failure the known addresses stay. The same applies when no node in the response takes QUIC
- * transactions, as from a node that has just started.
+ * transactions, or less than half as many as before: a node that has just started knows itself and
+ * few others. If the response stays that short for minutes, the cluster itself has shrunk.
  *
  * Decision: docs/decisions/0009-reread-addresses-of-unreachable-leaders.md
  */
 
+import { NS_PER_MS } from "../../core/clock.ts";
+import { CONTACTS_GAP_MS, CONTACTS_SHORT_MS_MAX } from "../limits.ts";
 import { createPollLoop, type PollLoop, warnAtFirst } from "../polling-loop.ts";
 import type { WatcherDeps, WatcherOptions } from "./watcher-deps.ts";
+
+export interface ContactWatcher extends PollLoop {
+  /** The node is of another cluster: its addresses are read soon, however few they are. */
+  forget(): void;
+}
 
 export function createContactWatcher(
   deps: WatcherDeps<"contacts", "setContacts">,
   { intervalMs }: WatcherOptions,
-): PollLoop {
+): ContactWatcher {
   const { clock, log, rpc, sink, counters, backOff } = deps;
-  return createPollLoop({
+  /** Addresses in the accepted response, and when it arrived. */
+  let known = 0;
+  let acceptedNs = 0;
+
+  const loop = createPollLoop({
     clock,
     backOff,
     async poll() {
       counters.contactFetches += 1;
       const contacts = await rpc.contacts();
-      if (contacts.every((contact) => contact.address === null)) {
-        throw new Error("no node takes QUIC transactions");
+      const count = contacts.filter(({ address }) => address !== null).length;
+      const ageMs = (clock.nowNs() - acceptedNs) / NS_PER_MS;
+      if (count === 0 || (count * 2 < known && ageMs < CONTACTS_SHORT_MS_MAX)) {
+        throw new Error(`${count} nodes take QUIC transactions; ${known} before`);
       }
+      known = count;
+      acceptedNs = clock.nowNs();
       sink.setContacts(contacts);
       return intervalMs;
     },
@@ -31,4 +47,12 @@ export function createContactWatcher(
       counters.contactFailures += 1;
     }),
   });
+
+  return {
+    ...loop,
+    forget() {
+      known = 0;
+      loop.pollNow(CONTACTS_GAP_MS);
+    },
+  };
 }

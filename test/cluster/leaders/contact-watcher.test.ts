@@ -13,6 +13,16 @@ const CONTACTS: readonly Contact[] = [
   { identity: "B", address: null, version: null },
 ];
 
+/** So many nodes with an address, and one without. */
+const contactsOf = (count: number): readonly Contact[] => [
+  ...Array.from({ length: count }, (_, index) => ({
+    identity: `node${index}`,
+    address: `10.0.0.${index}:8009`,
+    version: null,
+  })),
+  { identity: "none", address: null, version: null },
+];
+
 function setUp(responses: (readonly Contact[] | Error)[]) {
   const clock = createFakeClock();
   const counters = new ClusterCounters();
@@ -77,5 +87,38 @@ describe("contact watcher", () => {
     expect(published).toHaveLength(2);
     watcher.stop();
     expect(clock.pending).toBe(0);
+  });
+
+  it("keeps its contacts for five minutes if a node knows less than half of them", async () => {
+    const few = contactsOf(4);
+    const responses = [contactsOf(9), ...Array.from({ length: 60 }, () => few)];
+    const { clock, watcher, published, counters } = setUp(responses);
+    watcher.start();
+    await flushMicrotasks();
+    for (let ms = 0; ms < 299_500; ms += 500) {
+      clock.advance(500);
+      await flushMicrotasks();
+    }
+    expect(published).toEqual([contactsOf(9)]);
+    expect(counters.contactFailures).toBeGreaterThan(10);
+    clock.advance(8_500);
+    await flushMicrotasks();
+    // By now it is the cluster that shrank.
+    expect(published).toEqual([contactsOf(9), few]);
+    watcher.stop();
+  });
+
+  it("accepts half as many contacts, and any number from another cluster", async () => {
+    const { clock, watcher, published } = setUp([contactsOf(9), contactsOf(5), contactsOf(1)]);
+    watcher.start();
+    await flushMicrotasks();
+    clock.advance(60_000);
+    await flushMicrotasks();
+    expect(published).toEqual([contactsOf(9), contactsOf(5)]);
+    watcher.forget();
+    clock.advance(10_000);
+    await flushMicrotasks();
+    expect(published.at(-1)).toEqual(contactsOf(1));
+    watcher.stop();
   });
 });
