@@ -102,11 +102,22 @@ function resultsOf(
     // A text page from a gateway that supports single calls only.
     return null;
   }
-  if (!Array.isArray(body)) return null;
+  const answers: readonly unknown[] = Array.isArray(body) ? body : [];
+  const results = resultsById(calls, answers);
+  if (results.some(hasResult)) return results;
+  // Only errors: they may concern the batch itself. Single calls would exceed a rate even more.
+  for (const each of [body, ...answers]) {
+    const error = isRecord(each) ? errorOf("batch", each["error"]) : null;
+    if (error !== null && RATE_LIMIT_CODES.has(error.code)) throw error;
+  }
+  return null;
+}
+
+function resultsById(calls: readonly Call[], answers: readonly unknown[]): readonly CallResult[] {
   const results: CallResult[] = calls.map(({ method }) => ({
     error: new Error(`${method}: no answer in the batch`),
   }));
-  for (const each of body as readonly unknown[]) {
+  for (const each of answers) {
     const index = isRecord(each) ? each["id"] : null;
     if (typeof index !== "number") continue;
     const call = calls[index];
@@ -117,8 +128,7 @@ function resultsOf(
       results[index] = { error: error instanceof Error ? error : new Error(String(error)) };
     }
   }
-  // Only errors: they may concern the batch itself.
-  return results.some(hasResult) ? results : null;
+  return results;
 }
 
 /** The response's JSON. Gateways report JSON-RPC errors with statuses other than 200, too. */
@@ -142,14 +152,20 @@ function resultOf(method: string, response: unknown): unknown {
   const { error } = response;
   // Some nodes send a null result along with an error.
   if ("result" in response && !isRecord(error)) return response["result"];
+  throw errorOf(method, error);
+}
+
+function errorOf(method: string, error: unknown): RpcError {
   const code = isRecord(error) && typeof error["code"] === "number" ? error["code"] : 0;
   // Gateways report a wrong key or an exhausted quota as a plain string.
   const word = typeof error === "string" && error !== "" ? error : "no result";
   const message = isRecord(error) ? String(error["message"] ?? "an error without a word") : word;
-  throw new RpcError(code, `${method}: ${message}`);
+  return new RpcError(code, `${method}: ${message}`);
 }
 
 /** The id of a call that is alone in its request. */
 const ID = 1;
 const TOO_MANY_REQUESTS = 429;
+/** Codes of JSON-RPC errors that mean the same; the second is that of Helius, 2026-11. */
+const RATE_LIMIT_CODES: ReadonlySet<number> = new Set([TOO_MANY_REQUESTS, -32429]);
 const SERVER_FAULT = 500;

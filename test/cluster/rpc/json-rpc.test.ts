@@ -105,6 +105,27 @@ describe("JSON-RPC batch", () => {
     expect(sent.every(Array.isArray)).toBe(true);
   });
 
+  it.each([
+    [0, 1].map((id) => ({ id, error: { code: 429, message: "slow down" } })),
+    [{ id: 0, error: { code: -32429, message: "slow down" } }],
+    { id: null, error: { code: 429, message: "slow down" } },
+  ])("fails but keeps sending batches if the node limits their rate by %j", async (body) => {
+    const { batch, sent } = setUp({ body }, { body: [{ id: 0, result: 1 }] });
+    await expect(batch(CALLS)).rejects.toThrow("batch: slow down");
+    expect((await batch(CALLS))[0]).toEqual({ result: 1 });
+    expect(sent.map(Array.isArray)).toEqual([true, true]);
+  });
+
+  it("returns the results of a batch in which the node limits some calls", async () => {
+    const limited = { id: 1, error: { code: 429, message: "slow down" } };
+    const { batch, sent } = setUp({ body: [{ id: 0, result: 1 }, limited] });
+    expect(await batch(CALLS)).toEqual([
+      { result: 1 },
+      { error: new RpcError(429, "b: slow down") },
+    ]);
+    expect(sent).toHaveLength(1);
+  });
+
   it("treats a null error next to a result as no error", async () => {
     const { batch } = setUp({ body: [{ id: 0, result: 5, error: null }] });
     expect((await batch(CALLS))[0]).toEqual({ result: 5 });
