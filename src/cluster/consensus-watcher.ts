@@ -2,9 +2,9 @@
  * Reads which consensus the cluster runs, until it is Alpenglow.
  *
  * A cluster that migrated has a genesis certificate of Alpenglow (SIMD-0384), which stays. A node
- * older than Agave 4.3 does not know the method, and a provider may not pass it on. Then the slots
- * tell: with Tower BFT the finalized slot is at least 31 below the confirmed one, and with
- * Alpenglow both are the same. A node that starts also reports them close to each other for some
+ * older than Agave 4.3 does not know the method, and a provider may refuse it. Then the slots tell:
+ * with Tower BFT the finalized slot is at least 31 below the confirmed one, and with Alpenglow both
+ * are the same. A node that starts also reports them close to each other for some
  * seconds, so Alpenglow takes two such polls in a row, and each further poll decides anew. The
  * result is forgotten when the address leads to another cluster.
  */

@@ -31,6 +31,15 @@ export class RpcError extends Error {
 /** The code of a method that the node does not know; JSON-RPC 2.0. */
 export const METHOD_NOT_FOUND = -32601;
 
+/**
+ * Whether the same call may succeed later: its rate is limited, or the node has an internal error
+ * or one of its own, as when it is behind. Gateways refuse a method with several other codes.
+ */
+export function isTemporary({ code }: RpcError): boolean {
+  const isOwn = code <= SERVER_ERROR_FIRST && code >= SERVER_ERROR_LAST;
+  return isOwn || code === INTERNAL_ERROR || RATE_LIMIT_CODES.has(code);
+}
+
 /** Result of one call of a batch. */
 export type CallResult = { readonly result: unknown } | { readonly error: Error };
 
@@ -169,3 +178,7 @@ const TOO_MANY_REQUESTS = 429;
 /** Codes of JSON-RPC errors that mean the same; the second is that of Helius, 2026-11. */
 const RATE_LIMIT_CODES: ReadonlySet<number> = new Set([TOO_MANY_REQUESTS, -32429]);
 const SERVER_FAULT = 500;
+/** An internal error, and the range for errors that an implementation defines; JSON-RPC 2.0. */
+const INTERNAL_ERROR = -32603;
+const SERVER_ERROR_FIRST = -32000;
+const SERVER_ERROR_LAST = -32099;

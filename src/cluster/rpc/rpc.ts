@@ -18,7 +18,7 @@ import {
   type SlotSubscriberEvents,
 } from "../slots/subscription.ts";
 import { createRpcHttpClient } from "./http-client.ts";
-import { type CallResult, createCaller, METHOD_NOT_FOUND, RpcError } from "./json-rpc.ts";
+import { type CallResult, createCaller, isTemporary, RpcError } from "./json-rpc.ts";
 import {
   type Blockhash,
   type BlockStatus,
@@ -90,7 +90,7 @@ export interface Rpc {
   health(): Promise<string | null>;
   /** The node's software version. */
   version(): Promise<string>;
-  /** The cluster's consensus; `unknown` if the node does not know the method. */
+  /** The cluster's consensus; `unknown` if the node, or a gateway before it, refuses the method. */
   consensus(): Promise<Consensus>;
   /** Slots by which the finalized slot is below the confirmed one. */
   finalizedLag(): Promise<number>;
@@ -149,7 +149,7 @@ export function createRpc({ clock, counters }: RpcDeps, options: RpcOptions): Rp
       try {
         return readConsensus(await call("getAgGenesisCert", []));
       } catch (error) {
-        if (error instanceof RpcError && error.code === METHOD_NOT_FOUND) return "unknown";
+        if (error instanceof RpcError && !isTemporary(error)) return "unknown";
         throw error;
       }
     },

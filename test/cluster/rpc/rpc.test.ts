@@ -235,6 +235,26 @@ describe("RPC client", () => {
     }
   });
 
+  it.each([
+    [-32600, "Unsupported method: getAgGenesisCert"],
+    [-32602, "Invalid method"],
+    [0, "method not allowed"],
+  ])("has an unknown consensus if a gateway refuses the method with %i", async (code, message) => {
+    const { rpc } = await setUp({ getAgGenesisCert: new RpcError(code, message) });
+    expect(await rpc.consensus()).toBe("unknown");
+  });
+
+  it.each([
+    [429, "slow down"],
+    [-32429, "slow down"],
+    [-32603, "internal error"],
+    [-32000, "no upstream"],
+    [-32099, "no upstream"],
+  ])("fails to read the consensus on the temporary error %i", async (code, message) => {
+    const { rpc } = await setUp({ getAgGenesisCert: new RpcError(code, message) });
+    await expect(rpc.consensus()).rejects.toThrow(message);
+  });
+
   it("reads the slots that the node processed, and that the cluster confirmed", async () => {
     const { rpc, calls } = await setUp({ getSlot: 5 });
     expect([await rpc.slot(), await rpc.confirmedSlot()]).toEqual([5, 5]);
