@@ -7,7 +7,8 @@
  * block's height and content count once its slot is confirmed. Finalized counts as confirmed,
  * because nodes before Agave 4.4 may finalize a slot that they never announce as confirmed. A
  * stream that ends or stays silent is reopened with a back-off from 0.5 s to 30 s, which restarts
- * at the first update. The next stream may be of another node, so its ids of banks are others.
+ * at the first update other than a ping. The next stream may be of another node, so its ids of
+ * banks are others.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -105,6 +106,8 @@ export function createGeyserWatcher(
   function onUpdate(update: GeyserUpdate): void {
     aliveNs = clock.nowNs();
     counters.geyserUpdates += 1;
+    // A node that refuses the subscription may ping before it closes the stream.
+    if (update.kind === "ping" || update.kind === "other") return;
     waits.reset();
     lossReported = false;
     switch (update.kind) {
@@ -117,9 +120,6 @@ export function createGeyserWatcher(
         break;
       case "block":
         onBlock(update);
-        break;
-      case "ping":
-      case "other":
         break;
       default:
         update satisfies never;

@@ -199,10 +199,26 @@ describe("gRPC watcher", () => {
     }
     expect(warnings).toHaveLength(1);
     expect(counters).toMatchObject({ geyserClosed: 8, geyserOpened: 9 });
-    events().update({ kind: "ping" });
+    events().update({ kind: "slot", slot: 7, stage: "firstShred", bank: null });
     events().closed("gone");
     clock.advance(500);
     expect(streams).toHaveLength(10);
+    watcher.stop();
+  });
+
+  it("waits longer each time, and warns once, if a node accepts, pings and closes", () => {
+    const { watcher, events, streams, clock, warnings } = setUp();
+    watcher.start();
+    for (const waitMs of [500, 1000, 2000, 4000]) {
+      const before = streams.length;
+      events().update({ kind: "ping" });
+      events().closed("too many streams");
+      clock.advance(waitMs - 1);
+      expect(streams).toHaveLength(before);
+      clock.advance(1);
+      expect(streams).toHaveLength(before + 1);
+    }
+    expect(warnings).toHaveLength(1);
     watcher.stop();
   });
 
