@@ -6,9 +6,9 @@
  * A transaction is reported as soon as a processed block holds it, before that is confirmed. A
  * block's height and content count once its slot is confirmed. Finalized counts as confirmed,
  * because nodes before Agave 4.4 may finalize a slot that they never announce as confirmed. A
- * stream that ends or stays silent is reopened with a back-off from 0.5 s to 30 s, which restarts
- * at the first update other than a ping. The next stream may be of another node, so its ids of
- * banks are others.
+ * stream that ends, stays silent or only brings pings is reopened with a back-off from 0.5 s to
+ * 30 s, which restarts at the first update other than a ping. The next stream may be of another
+ * node, so its ids of banks are others.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -56,6 +56,12 @@ const KINDS: Readonly<Partial<Record<SlotStage, SlotEventKind>>> = {
   processed: "end",
 };
 
+/**
+ * Times `reconnectMs` after which a stream with pings alone is reopened: while the cluster stands
+ * still, one that works brings nothing else.
+ */
+const PINGS_ONLY_FACTOR = 3;
+
 export function createGeyserWatcher(
   deps: GeyserWatcherDeps,
   options: GeyserWatcherOptions,
@@ -67,6 +73,8 @@ export function createGeyserWatcher(
   let timer: Timer | null = null;
   let silenceTimer: Timer | null = null;
   let aliveNs = 0;
+  /** When the latest update other than a ping arrived. */
+  let dataNs = 0;
   let blockNs: number | null = null;
   let lossReported = false;
 
@@ -75,6 +83,7 @@ export function createGeyserWatcher(
 
   function connect(): void {
     aliveNs = clock.nowNs();
+    dataNs = aliveNs;
     timer = null;
     counters.geyserOpened += 1;
     heights.forgetBanks();
@@ -97,7 +106,9 @@ export function createGeyserWatcher(
   }
 
   function check(): void {
-    if (stream === null || within(aliveNs, options.reconnectMs)) return;
+    const { reconnectMs } = options;
+    const isLive = within(aliveNs, reconnectMs) && within(dataNs, PINGS_ONLY_FACTOR * reconnectMs);
+    if (stream === null || isLive) return;
     stream.end();
     counters.geyserSilent += 1;
     lost("it was silent");
@@ -108,6 +119,7 @@ export function createGeyserWatcher(
     counters.geyserUpdates += 1;
     // A node that refuses the subscription may ping before it closes the stream.
     if (update.kind === "ping" || update.kind === "other") return;
+    dataNs = aliveNs;
     waits.reset();
     lossReported = false;
     switch (update.kind) {

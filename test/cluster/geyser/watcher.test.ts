@@ -237,6 +237,26 @@ describe("gRPC watcher", () => {
     watcher.stop();
   });
 
+  it("reopens and counts a stream that brings only pings for a minute", () => {
+    const { watcher, events, streams, clock, counters } = setUp();
+    watcher.start();
+    const pingFor = (durationMs: number): void => {
+      for (let ms = 0; ms < durationMs; ms += 2_500) {
+        events().update({ kind: "ping" });
+        clock.advance(2_500);
+      }
+    };
+    pingFor(30_000);
+    events().update({ kind: "slot", slot: 7, stage: "firstShred", bank: null });
+    pingFor(60_000);
+    expect(streams).toHaveLength(1);
+    pingFor(2_500);
+    expect([streams[0]?.ended, counters.geyserSilent]).toEqual([true, 1]);
+    clock.advance(500);
+    expect(streams).toHaveLength(2);
+    watcher.stop();
+  });
+
   it("counts undecodable messages, and stops its stream and timers", () => {
     const { watcher, events, streams, clock, counters } = setUp();
     watcher.start();
