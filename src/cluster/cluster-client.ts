@@ -12,6 +12,7 @@ import { COALESCE_MS } from "../runtime/coalesced-timers.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockWatcher } from "./blocks/block-watcher.ts";
 import { createBlocks } from "./blocks/blocks.ts";
+import type { KnownHeight } from "./blocks/height.ts";
 import { createQuietRange } from "./blocks/quiet-range.ts";
 import { createConsensusWatcher } from "./consensus-watcher.ts";
 import type { ClusterCounters } from "./counters.ts";
@@ -86,6 +87,8 @@ export interface ClusterClientOptions {
   readonly epochCheckMsMax: number;
   readonly retryMsFirst: number;
   readonly retryMsMax: number;
+  /** The height that was known before a restart of the thread; null for none. */
+  readonly knownHeight: KnownHeight | null;
   /** Maximum time until a gRPC stream that ended is reopened. */
   readonly grpcRetryMsMax: number;
   /** Returns a number in [0, 1) for retry jitter. */
@@ -134,6 +137,7 @@ const DEFAULTS: Omit<ClusterClientOptions, "rpcUrl" | "wsUrl"> = {
   epochCheckMsMax: 300_000,
   retryMsFirst: 500,
   retryMsMax: 15_000,
+  knownHeight: null,
   grpcRetryMsMax: 30_000,
   random: Math.random,
 };
@@ -159,7 +163,7 @@ export function createClusterClient(
   };
   const onBack = (): void => schedule.pollNow(options.epochCheckMsMin);
   const slots = createSlotWatcher({ ...parts, sink: slotSink, onBack }, options);
-  const blocks = createBlocks(() => parts.clock.nowNs(), counters, sink);
+  const blocks = createBlocks(() => parts.clock.nowNs(), counters, sink, options.knownHeight);
   const landingSink: LandingSink = {
     processed: (signature, slot, error, bank) => sink.processed(signature, slot, error, bank),
     confirmed(slot, bank) {

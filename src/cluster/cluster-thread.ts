@@ -315,7 +315,11 @@ export class ClusterThread {
 
   #startThread(): void {
     const { clock, entry } = this.#deps;
-    const made = this.#first ?? createClusterWorker(this.#options, this.#memory, entry);
+    const height = this.#height;
+    // A first height is checked less, and may be that of a node that lags.
+    const knownHeight = height === null ? null : { height, sinceNs: this.#heightNs };
+    const options = { ...this.#options, knownHeight };
+    const made = this.#first ?? createClusterWorker(options, this.#memory, entry);
     this.#first = null;
     const { worker, control } = made;
     worker.on("message", (message: FromClusterThread) => this.#receive(worker, message));

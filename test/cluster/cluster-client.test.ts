@@ -152,6 +152,14 @@ describe("cluster client", () => {
     expect(counters.statusFailures).toBe(1);
   });
 
+  it("checks the first heights against the one that was known before a restart", async () => {
+    const { urls } = await startCluster();
+    const knownHeight = { height: 1_000_000, sinceNs: clock.nowNs() };
+    const { counters, blocks } = startClient(urls, { heightMs: 50, knownHeight });
+    await vi.waitFor(() => expect(counters.heightsImplausible).toBeGreaterThan(1), WAIT);
+    expect([blocks.height(), counters.heightsAccepted]).toEqual([null, 0]);
+  });
+
   it("receives slots, landings and blocks over gRPC, and reconnects after a cut", async () => {
     const server = await startFakeGeyser();
     cleanups.push(() => server.stop());

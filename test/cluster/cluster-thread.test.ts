@@ -298,6 +298,19 @@ describe("a cluster thread that dies", () => {
     }
   });
 
+  it("is replaced by one that checks heights against the last known one", async () => {
+    const clock = createFakeClock();
+    const height = { kind: "height", height: 7, sinceNs: 1 };
+    const { thread, logged } = standIn("dies", [height], clock);
+    await thread.start();
+    await vi.waitFor(() => expect(thread.blockHeight()).toBe(7), WAIT);
+    expect(logged).toEqual([]);
+    await expect(thread.fetchStatuses(ONE_SIGNATURE)).rejects.toThrow("thread ended");
+    clock.advance(100);
+    const known = { height: 7, sinceNs: 1 };
+    await vi.waitFor(() => expect(logged.at(-1)).toEqual([known, "known"]), WAIT);
+  });
+
   it("is replaced after the first delay again once it lived for a minute", async () => {
     const clock = createFakeClock();
     const { thread, logged } = standIn("dies", [], clock);

@@ -32,6 +32,10 @@ const [what, ...messages] = options.rpcUrl.split(" ");
 if (what === "throws") throw new Error("it does not start");
 parentPort.on("message", acts[what]);
 parentPort.postMessage({ kind: "started" });
+const { knownHeight = null } = options;
+if (knownHeight !== null) {
+  parentPort.postMessage({ kind: "log", level: "info", fields: knownHeight, message: "known" });
+}
 for (const text of messages) parentPort.postMessage(JSON.parse(text, typedArrays));
 
 /** Landings are typed arrays, which JSON does not have. */

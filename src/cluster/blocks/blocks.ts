@@ -9,7 +9,7 @@
  */
 
 import type { ClusterSink } from "../ports.ts";
-import { createHeight, type HeightCounters } from "./height.ts";
+import { createHeight, type HeightCounters, type KnownHeight } from "./height.ts";
 
 export type BlockSink = Pick<ClusterSink, "setHeight" | "addBlockhash" | "blockhashesRead">;
 
@@ -30,8 +30,9 @@ export function createBlocks(
   nowNs: () => number,
   counters: HeightCounters,
   sink: BlockSink,
+  known: KnownHeight | null = null,
 ): Blocks {
-  const highest = createHeight(nowNs, counters);
+  const highest = createHeight(nowNs, counters, known);
   let wanted = true;
   return {
     setHeight(height) {

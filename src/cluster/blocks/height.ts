@@ -7,7 +7,8 @@
  * reports continue from it at a cluster's pace for long enough, while no source reports a next
  * height that is plausible. So neither one wrong response nor a node that restarted and catches up
  * changes anything; after this machine slept, or a cluster was restarted from genesis, the new
- * height is accepted after a while. The very first height needs a second one close to it.
+ * height is accepted after a while. The very first height needs a second one close to it; a thread
+ * that replaces another continues from the height known by then.
  *
  *   report ─▶ plausible? ─yes─▶ accepted
  *                 └───no──▶ candidate ─▶ at a cluster's pace for long enough? ─yes─▶ accepted
@@ -46,11 +47,21 @@ export interface Height {
   readonly sinceNs: number;
 }
 
-export function createHeight(nowNs: () => number, counters: HeightCounters): Height {
-  let value: number | null = null;
-  let sinceNs = 0;
+/** A height that was accepted before, and when it was first reported. */
+export interface KnownHeight {
+  readonly height: number;
+  readonly sinceNs: number;
+}
+
+export function createHeight(
+  nowNs: () => number,
+  counters: HeightCounters,
+  known: KnownHeight | null = null,
+): Height {
+  let value = known?.height ?? null;
+  let sinceNs = known?.sinceNs ?? 0;
   /** When the accepted height was last reported. */
-  let reportedNs = 0;
+  let reportedNs = sinceNs;
   /** The implausible height under observation, if any. */
   let candidate: Candidate | null = null;
 

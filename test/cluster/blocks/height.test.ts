@@ -36,6 +36,24 @@ function withHeight(first = 10_000) {
   return { ...fixture, current, implausibleBefore: fixture.counters.heightsImplausible };
 }
 
+describe("height after a restart", () => {
+  it("is checked against the one that was known, and the time since then", () => {
+    const clock = createFakeClock();
+    const counters = { heightsAccepted: 0, heightsImplausible: 0, heightsReanchored: 0 };
+    const known = { height: 10_000, sinceNs: clock.nowNs() };
+    clock.advance(4_000);
+    const height = createHeight(() => clock.nowNs(), counters, known);
+    expect([height.value, height.sinceNs]).toEqual([known.height, known.sinceNs]);
+    const highest = known.height + 4_000 / HEIGHT_BLOCK_MS_MIN + HEIGHT_SLACK_BLOCKS;
+    for (const wrong of [known.height - HEIGHT_BACK_MAX - 1, highest + 1]) {
+      expect([height.observe(wrong), height.observe(wrong)]).toEqual([false, false]);
+    }
+    expect(height.value).toBe(known.height);
+    expect(height.observe(highest)).toBe(true);
+    expect(height.value).toBe(highest);
+  });
+});
+
 describe("implausible height", () => {
   it("is counted and ignored, and later heights are accepted", () => {
     const { height, pollHonestNode, counters, current, implausibleBefore } = withHeight();
