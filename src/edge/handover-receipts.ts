@@ -56,18 +56,24 @@ export function createReceiptExporter(deps: ReceiptExporterDeps): ReceiptExporte
 
   function stop(): void {
     send = null;
+    isRoundDue = false;
     timer?.cancel();
     timer = null;
   }
 
-  /** A successor that does not listen any more has ended, or will be ended. */
+  /**
+   * Acts for the successor of now, unless that is gone by then. One that does not listen any more
+   * has ended, or will be ended.
+   */
   function enqueue(act: (send: (message: ReceiptMessage) => Promise<void>) => Promise<void>) {
+    const own = send;
     work = work.then(async () => {
-      if (send === null) return;
+      if (own === null || own !== send) return;
       try {
-        await act(send);
+        await act(own);
       } catch {
-        stop();
+        // Another one may have been started meanwhile.
+        if (own === send) stop();
       }
     });
     return work;

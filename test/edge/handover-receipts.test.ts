@@ -320,6 +320,54 @@ it("a successor that is gone is sent nothing more", async () => {
   expect(clock.pending).toBe(0);
 });
 
+describe("a second successor, after one that failed while it was sent receipts", () => {
+  /** A first successor whose channel is full from its second message on, until `end`. */
+  async function withFirst() {
+    const parts = handover();
+    const { clock, old, exporter, send } = parts;
+    old.accept(1);
+    let end = (): void => {};
+    const full = new Promise<void>((_, reject) => {
+      end = () => reject(new Error("gone"));
+    });
+    let messages = 0;
+    const first = exporter.start(() => {
+      messages += 1;
+      return messages === 1 ? Promise.resolve() : full;
+    });
+    await pause();
+    clock.advance(RECEIPTS_ROUND_MS);
+    return { ...parts, end, first, second: () => exporter.start(send) };
+  }
+
+  it("is told what changes from then on", async () => {
+    const { clock, old, next, exporter, end, first, second } = await withFirst();
+    end();
+    await first;
+    exporter.stop();
+    await second();
+    old.land(1);
+    clock.advance(RECEIPTS_ROUND_MS);
+    await pause();
+    expect(next.find(1)?.state).toBe("landed");
+    await exporter.finish();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("is sent all receipts, also if the first one's end shows only later", async () => {
+    const { clock, old, next, exporter, end, second } = await withFirst();
+    exporter.stop();
+    const all = second();
+    end();
+    await all;
+    expect(next.find(1)?.state).toBe("accepted");
+    old.land(1);
+    await exporter.finish();
+    expect(next.find(1)?.state).toBe("landed");
+    expect(clock.pending).toBe(0);
+  });
+});
+
 it("an edge receives the receipts of its predecessor alone", () => {
   const clock = createFakeClock();
   const { receipts } = edge(clock);
