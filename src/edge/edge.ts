@@ -250,7 +250,8 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
         ingressThreads?.disableKeepAlive();
       },
       handover: createHandover({
-        ...{ keys, admin, http, ingressThreads, clients, landing, exporter, flushEvents },
+        ...{ predecessor, keys, admin, http, ingressThreads, clients, landing, exporter },
+        flushEvents,
         httpPort: () => ports.http,
       }),
       reloadKeys: keys.reload,

@@ -8,7 +8,8 @@
  *                                            ──▶  listens: admin, and the same public socket
  *   retire: accepts no more, closes each     ◀──  serves
  *           connection with its next response
- *   ends when nothing is in hand any more
+ *   ends when nothing is in hand any more,
+ *   and its own predecessor has ended
  *
  * Both have the public socket during that time, so no connection in its queue is lost. Until the
  * successor serves, `takeBack` undoes the first two steps.
@@ -30,6 +31,8 @@ import type { Lifecycle } from "./leaders.ts";
 /** The process that an edge replaces, as that edge sees it. */
 export interface Predecessor extends ReceiptOrigin {
   readonly listener: PredecessorListener;
+  /** Whether it has ended: it sends no receipts any more. */
+  readonly isGone: boolean;
   /**
    * Resolves once this edge may listen. `missing` names what it still needs to be ready, and
    * returns an empty list when it is.
@@ -68,11 +71,24 @@ export interface EdgeHandover {
   retire(): void;
   /** Sends receipts to the successor. */
   readonly receipts: Omit<ReceiptExporter, "retired">;
-  /** Clients' connections, and transactions whose end is not known yet. */
-  inHand(): { readonly connections: number; readonly transactions: number };
+  /** What this process must still finish. */
+  inHand(): InHand;
+}
+
+export interface InHand {
+  /** Clients' connections. */
+  readonly connections: number;
+  /** Transactions whose end is not known yet. */
+  readonly transactions: number;
+  /**
+   * Whether the process that this one replaced is still there: it learns ends of transactions that
+   * the successor gets from this process alone.
+   */
+  readonly hasPredecessor: boolean;
 }
 
 export interface HandoverDeps {
+  readonly predecessor: Pick<Predecessor, "isGone"> | null;
   readonly keys: Pick<EdgeKeys, "lendJournal" | "takeBackJournal">;
   readonly admin: Pick<Admin, "start" | "stop">;
   readonly http: Pick<HttpServer, "retire">;
@@ -90,8 +106,8 @@ export interface HandoverDeps {
 }
 
 export function createHandover(deps: HandoverDeps): EdgeHandover {
-  const { keys, admin, http, ingressThreads, clients, landing, exporter, flushEvents, httpPort } =
-    deps;
+  const { predecessor, keys, admin, http, ingressThreads, clients, landing } = deps;
+  const { exporter, flushEvents, httpPort } = deps;
   let isReleased = false;
   return {
     waitMs: () => ingressThreads?.quicAloneInMs ?? 0,
@@ -120,7 +136,11 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
     receipts: exporter,
     inHand() {
       flushEvents();
-      return { connections: clients.counters.connections, transactions: landing.inFlight };
+      return {
+        connections: clients.counters.connections,
+        transactions: landing.inFlight,
+        hasPredecessor: predecessor !== null && !predecessor.isGone,
+      };
     },
   };
 }

@@ -7,7 +7,9 @@ const QUIC = { host: "127.0.0.1", port: 8009, places: [1, 0] };
 function setUp(socket: number | null = 7) {
   const steps: string[] = [];
   const step = (name: string) => (): void => void steps.push(name);
+  const predecessor = { isGone: false };
   const deps: HandoverDeps = {
+    predecessor,
     keys: { lendJournal: step("lend"), takeBackJournal: step("take back") },
     admin: {
       async start() {
@@ -32,12 +34,12 @@ function setUp(socket: number | null = 7) {
     flushEvents: step("flush"),
     httpPort: () => 8080,
   };
-  return { steps, handover: createHandover(deps) };
+  return { steps, predecessor, handover: createHandover(deps) };
 }
 
 describe("the hand-over of an edge", () => {
   it("leaves journal and admin listener, and retires threads and server", async () => {
-    const { steps, handover } = setUp();
+    const { steps, predecessor, handover } = setUp();
     expect(handover.waitMs()).toBe(5);
     expect(handover.listener()).toEqual({ socket: 7, port: 8080, quicSockets: QUIC });
     handover.lend();
@@ -50,7 +52,10 @@ describe("the hand-over of an edge", () => {
       "http retires",
       "receipts retire",
     ]);
-    expect(handover.inHand()).toEqual({ connections: 5, transactions: 3 });
+    const own = { connections: 5, transactions: 3 };
+    expect(handover.inHand()).toEqual({ ...own, hasPredecessor: true });
+    predecessor.isGone = true;
+    expect(handover.inHand()).toEqual({ ...own, hasPredecessor: false });
     expect(steps.at(-1)).toBe("flush");
   });
 
@@ -92,7 +97,7 @@ describe("the start of a successor", () => {
     };
     const readiness = { ok: false, checks };
     const missingWith = async (sendableCount: number, openingCount: number) => {
-      const predecessor = { listener, takeOver, connectReceipts() {} };
+      const predecessor = { listener, isGone: false, takeOver, connectReceipts() {} };
       const [step] = takingOver(predecessor, () => readiness, { sendableCount, openingCount });
       await step?.start();
       step?.stop();

@@ -91,6 +91,9 @@ export function linkPredecessor(
   };
   return {
     listener: listenerOf(note, own, tell),
+    get isGone() {
+      return isGone;
+    },
     counts,
     serving() {
       counts.succeeded += 1;

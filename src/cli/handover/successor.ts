@@ -175,11 +175,12 @@ class UpgradeState implements Upgrade {
     err(`upgrade: process ${process.pid} serves; this one finishes its work`);
     const untilNs = clock.nowNs() + RETIRING_MS_MAX * NS_PER_MS;
     const look = clock.every(RETIRING_LOOK_MS, () => {
-      const { connections, transactions } = edge.inHand();
-      const isDone = connections === 0 && transactions === 0;
+      const { connections, transactions, hasPredecessor } = edge.inHand();
+      const isDone = connections === 0 && transactions === 0 && !hasPredecessor;
       if (!isDone && clock.nowNs() < untilNs) return;
       look.cancel();
-      const left = `${connections} connections and ${transactions} transactions`;
+      const before = hasPredecessor ? " and the process before" : "";
+      const left = `${connections} connections and ${transactions} transactions${before}`;
       if (!isDone) err(`upgrade: after ${RETIRING_MS_MAX} ms ${left} are left: stopping`);
       this.#onFinished();
     });

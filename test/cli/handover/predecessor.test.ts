@@ -83,7 +83,9 @@ describe("a successor", () => {
     expect(mayListen).toBe(true);
     link.serving();
     expect(told.at(-1)).toEqual({ kind: "serving" });
+    expect(link.isGone).toBe(false);
     parent.emit("disconnect");
+    expect(link.isGone).toBe(true);
     link.serving();
     expect(told).toHaveLength(4);
   });

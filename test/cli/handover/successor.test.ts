@@ -39,7 +39,7 @@ function setUp(spawnError: Error | null = null) {
   const steps: string[] = [];
   const errors: string[] = [];
   const processes: ReturnType<typeof fakeProcess>[] = [];
-  const hand = { connections: 3, transactions: 2 };
+  const hand = { connections: 3, transactions: 2, hasPredecessor: false };
   const faults = {
     release: null as Error | null,
     takeBack: null as Error | null,
@@ -167,6 +167,22 @@ describe("an upgrade", () => {
     expect(finished()).toBe(true);
     expect(clock.pending).toBe(0);
     expect(latest().signals).toEqual([]);
+  });
+
+  it("does not end this process before the one that it replaced has ended", async () => {
+    const { clock, upgrade, latest, pause, finished, hand } = setUp();
+    Object.assign(hand, { connections: 0, transactions: 0, hasPredecessor: true });
+    upgrade.start();
+    await pause();
+    latest().tell({ kind: "serving" });
+    await pause();
+    clock.advance(10 * RETIRING_LOOK_MS);
+    await pause();
+    expect(finished()).toBe(false);
+    hand.hasPredecessor = false;
+    clock.advance(RETIRING_LOOK_MS);
+    await pause();
+    expect(finished()).toBe(true);
   });
 
   it("does not wait for connections and transactions without a bound", async () => {
