@@ -6,6 +6,8 @@
  * Note: files are compared by what `stat` says of them, every few seconds, because certbot and
  * Kubernetes replace symbolic links, which the notifications of a file system do not follow. A
  * change is read once it is unchanged for one period, because two files cannot be replaced at once.
+ * Files that cannot be used are tried again each minute, because a corrected file mode or the time
+ * changes nothing of what is compared.
  *
  * Decision: docs/decisions/0054-tls-in-the-edge.md
  */
@@ -13,8 +15,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { Config } from "../config/config.ts";
-import type { Clock, Timer } from "../core/clock.ts";
-import { codeOf, SetupError } from "../core/errors.ts";
+import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import { codeOf, messageOf, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { INGRESS_THREAD_TLS, type NativeIngress, OK } from "../native/contract.ts";
 import type {
@@ -22,7 +24,11 @@ import type {
   PresentedCertificate,
   TlsProtocol,
 } from "../native-ingress/ingress-threads.ts";
-import { CERTIFICATE_EXPIRY_WARNING_MS, CERTIFICATE_LOOK_MS } from "./limits.ts";
+import {
+  CERTIFICATE_EXPIRY_WARNING_MS,
+  CERTIFICATE_LOOK_MS,
+  CERTIFICATE_RETRY_MS,
+} from "./limits.ts";
 
 /** Where the certificate chain and its private key are, both in PEM. */
 export interface CertificateFiles {
@@ -128,8 +134,8 @@ function requireValid(name: string, fromMs: number, toMs: number, unixMs: number
   }
   if (fromMs > unixMs) {
     throw new SetupError(
-      `${name}: the certificate is valid from ${date(fromMs)} on, and here ` +
-        `it is ${date(unixMs)}: check the clock`,
+      `${name}: the certificate is valid from ${date(fromMs)} on, which this machine's clock ` +
+        "has not reached: check the clock",
     );
   }
 }
@@ -172,21 +178,35 @@ export function createCertificateHolder(
   let current = readCertificate(files, native, clock.unixMs());
   const loads = { ok: 1, failed: 0 };
   let timer: Timer | null = null;
+  /** Why the files could not be used when they were last read; null: they could. */
+  let fault: string | null = null;
+  let readNs = 0;
   warnOfExpiry(log, files, current, clock.unixMs());
 
-  function reload(): void {
+  function read(): void {
     seen = stampOf(files);
+    readNs = clock.nowNs();
     try {
       const next = readCertificate(files, native, clock.unixMs());
       present({ current: next, protocols });
       current = next;
     } catch (error) {
-      loads.failed += 1;
+      fault = messageOf(error);
       throw error;
     }
+    fault = null;
     loads.ok += 1;
     log.info(describe(files, current), "certificate read again, new connections are presented it");
     warnOfExpiry(log, files, current, clock.unixMs());
+  }
+
+  function reload(): void {
+    try {
+      read();
+    } catch (error) {
+      loads.failed += 1;
+      throw error;
+    }
   }
 
   /** What the files were when they last differed from those that were read. */
@@ -195,11 +215,16 @@ export function createCertificateHolder(
     const stamp = stampOf(files);
     const isSettled = stamp === changed;
     changed = stamp === seen ? null : stamp;
-    if (!isSettled || changed === null) return;
+    const isNew = isSettled && changed !== null;
+    const reported = stamp === seen ? fault : null;
+    const isRetryDue = clock.nowNs() - readNs >= CERTIFICATE_RETRY_MS * NS_PER_MS;
+    if (!isNew && (reported === null || !isRetryDue)) return;
     changed = null;
     try {
-      reload();
+      read();
     } catch (error) {
+      if (messageOf(error) === reported) return;
+      loads.failed += 1;
       log.error(
         { err: error, section: files.section },
         "the new certificate is not used, the one before stays",

@@ -9,7 +9,7 @@ import {
   expiryWarning,
   readCertificate,
 } from "../../src/edge/certificate.ts";
-import { CERTIFICATE_LOOK_MS } from "../../src/edge/limits.ts";
+import { CERTIFICATE_LOOK_MS, CERTIFICATE_RETRY_MS } from "../../src/edge/limits.ts";
 import { INGRESS_THREAD_TLS, OK } from "../../src/native/contract.ts";
 import type { CertificateSource } from "../../src/native-ingress/ingress-threads.ts";
 import { native } from "../native/addon.ts";
@@ -122,18 +122,19 @@ function holderOf() {
   const lines: string[] = [];
   const note = (_: object, message: string) => void lines.push(message);
   const presented: string[] = [];
+  const now = { unixMs: NOW, answer: OK as number };
   const holder = createCertificateHolder(
     {
-      clock: { ...clock, unixMs: () => NOW },
+      clock: { ...clock, unixMs: () => now.unixMs },
       log: { info: note, warn: note, error: note },
-      native: { ingressThreadsTls: () => OK },
+      native: { ingressThreadsTls: () => now.answer },
       present: ({ current }: CertificateSource) => void presented.push(String(current.certificate)),
     },
     files,
     ["http"],
   );
   holder.start();
-  return { clock, holder, lines, presented };
+  return { clock, now, holder, lines, presented };
 }
 
 describe("the certificate of an edge", () => {
@@ -199,6 +200,42 @@ describe("the certificate of an edge", () => {
     const { certificate } = write(fresh());
     clock.advance(2 * CERTIFICATE_LOOK_MS);
     expect([presented, holder.loads]).toEqual([[certificate], { ok: 2, failed: 2 }]);
+    holder.stop();
+  });
+
+  it("changes to one that became valid, or usable, after its files were first read", () => {
+    const { certificate: before } = write(fresh());
+    const { clock, now, holder, lines, presented } = holderOf();
+    const { certificate } = write(authority.issue(NOW + 60_000, NOW + 90 * DAY));
+    clock.advance(2 * CERTIFICATE_LOOK_MS);
+    clock.advance(10 * CERTIFICATE_RETRY_MS);
+    expect([presented, holder.loads]).toEqual([[], { ok: 1, failed: 1 }]);
+    expect(String(holder.current.certificate)).toBe(before);
+    now.unixMs += 60_000;
+    now.answer = INGRESS_THREAD_TLS;
+    clock.advance(10 * CERTIFICATE_RETRY_MS);
+    // Another reason is reported.
+    expect([presented, holder.loads, lines.length]).toEqual([[], { ok: 1, failed: 2 }, 2]);
+    now.answer = OK;
+    clock.advance(CERTIFICATE_RETRY_MS);
+    expect([presented, holder.loads]).toEqual([[certificate], { ok: 2, failed: 2 }]);
+    clock.advance(10 * CERTIFICATE_RETRY_MS);
+    expect(presented).toHaveLength(1);
+    holder.stop();
+  });
+
+  it("is tried again after a failed demand, which reports each failure", () => {
+    write(fresh());
+    const { clock, now, holder, presented } = holderOf();
+    now.answer = INGRESS_THREAD_TLS;
+    const { certificate } = write(fresh());
+    expect(() => holder.reload()).toThrow(SetupError);
+    expect(() => holder.reload()).toThrow(SetupError);
+    clock.advance(10 * CERTIFICATE_RETRY_MS);
+    expect([presented, holder.loads]).toEqual([[], { ok: 1, failed: 2 }]);
+    now.answer = OK;
+    clock.advance(CERTIFICATE_RETRY_MS);
+    expect(presented).toEqual([certificate]);
     holder.stop();
   });
 
