@@ -56,6 +56,7 @@ export function createReceiptExporter(deps: ReceiptExporterDeps): ReceiptExporte
 
   function stop(): void {
     send = null;
+    transfer.log.isFollowed = false;
     isRoundDue = false;
     timer?.cancel();
     timer = null;
@@ -120,6 +121,7 @@ export function createReceiptExporter(deps: ReceiptExporterDeps): ReceiptExporte
     start(given) {
       stop();
       send = given;
+      transfer.log.isFollowed = true;
       timer = clock.every(RECEIPTS_ROUND_MS, round);
       return enqueue(sendAll);
     },

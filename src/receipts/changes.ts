@@ -1,8 +1,8 @@
 /**
  * The state changes of all receipts, numbered from 1, in a ring that receipt streams read and can
- * resume from. A change is overwritten after as many later ones as the ring's capacity; a slower
- * reader detects that it missed some. Only 32 bits of a receipt's number are kept: the numbers in
- * one ring differ by less.
+ * resume from; while a successor follows, all other changes too, which streams skip. A change is
+ * overwritten after as many later ones as the ring's capacity; a slower reader detects that it
+ * missed some. Only 32 bits of a receipt's number are kept: the numbers in one ring differ by less.
  *
  * Hot path: `add` is two writes.
  *
@@ -12,6 +12,8 @@
 export class ReceiptChanges {
   /** Number of the next change. */
   next = 1;
+  /** Whether a successor follows: it must learn also what changes no state. */
+  isFollowed = false;
   readonly #capacity: number;
   readonly #sequences: Uint32Array;
   readonly #states: Uint8Array;

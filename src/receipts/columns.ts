@@ -33,6 +33,8 @@ export const STATE_EXPIRED = 6;
 export const STATE_DROPPED = 7;
 /** In the log of changes alone: a transaction that has landed was accepted again. */
 export const LANDED_AGAIN = 8;
+/** In the log alone, while a successor follows: something other than the state changed. */
+export const OTHER_CHANGE = 9;
 /** In `landing`: nothing is known. */
 export const IN_FLIGHT = 0;
 

@@ -5,7 +5,7 @@
  * thousands a second.
  */
 
-import { LANDED_AGAIN, NONE, STATE_LANDED, STATE_PROCESSED } from "./columns.ts";
+import { LANDED_AGAIN, NONE, OTHER_CHANGE, STATE_LANDED, STATE_PROCESSED } from "./columns.ts";
 import { NO_ERROR } from "./errors.ts";
 import { RECEIPT_SUBMITTERS_MAX } from "./limits.ts";
 import type { ReceiptStore } from "./store.ts";
@@ -72,7 +72,7 @@ export function createNetworkChanges(store: ReceiptStore): ReadNetworkChanges {
     const end = Math.min(changes.next, first + stepsMax);
     for (let number = first; number < end; number += 1) {
       const state = changes.stateOf(number);
-      if (state < STATE_PROCESSED) continue;
+      if (state < STATE_PROCESSED || state === OTHER_CHANGE) continue;
       const row = store.rowOfSequence(changes.sequenceOf(number));
       if (row === NONE) continue;
       const isAgain = state === LANDED_AGAIN;

@@ -95,7 +95,7 @@ export function createReceiptReader(
       const end = Math.min(changes.next, first + stepsMax);
       for (let number = first; number < end; number += 1) {
         const state = changes.stateOf(number);
-        if (state === LANDED_AGAIN || (wanted & (1 << state)) === 0) continue;
+        if (state >= LANDED_AGAIN || (wanted & (1 << state)) === 0) continue;
         const row = store.rowOfSequence(changes.sequenceOf(number));
         if (row === NONE || submitters.nodeOf(row, submitter) === NONE) continue;
         if (!take(number, changed(row, state))) return number + 1;
@@ -109,7 +109,7 @@ export function createReceiptReader(
       for (let number = first; number < end; number += 1) {
         const state = changes.stateOf(number);
         const row = store.rowOfSequence(changes.sequenceOf(number));
-        if (row === NONE || state === LANDED_AGAIN) continue;
+        if (row === NONE || state >= LANDED_AGAIN) continue;
         for (let place = 0; place < RECEIPT_SUBMITTERS_MAX; place += 1) {
           const account = submitters.submitterAt(row, place);
           if (account === null) break;

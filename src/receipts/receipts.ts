@@ -33,7 +33,7 @@ import {
 import { RECEIPT_SWEEP_MAX } from "./limits.ts";
 import { createNetworkChanges, type ReadNetworkChanges } from "./network-changes.ts";
 import { createReceiptReader, type ReceiptReader } from "./reader.ts";
-import { recordDelivery, setError, setLanding } from "./states.ts";
+import { logOther, recordDelivery, setError, setLanding } from "./states.ts";
 import { ReceiptStore } from "./store.ts";
 import { type ReceiptSlice, sliceOf, storeSlice } from "./transfer.ts";
 
@@ -180,6 +180,7 @@ export class Receipts implements ReceiptReader {
       this.counters.duplicatesMerged += 1;
       rows.imported[row] = 0;
       this.#reopen(row);
+      logOther(store, row);
     }
     addSubmission(store, row, packet.account);
     store.bindPacket(packet.id, packet.receivedNs, row);
@@ -201,6 +202,7 @@ export class Receipts implements ReceiptReader {
     const row = this.#store.find(bytes, offset);
     if (row === NONE) return false;
     addSubmission(this.#store, row, account);
+    logOther(this.#store, row);
     this.counters.duplicatesMerged += 1;
     return true;
   }
@@ -384,12 +386,15 @@ function transferOf(
       const { changes } = store;
       const first = Math.max(from, changes.first);
       const end = Math.max(first, Math.min(to, changes.next, first + max));
-      const rows = new Set<number>();
+      /** Each row, and whether its state changed. */
+      const rows = new Map<number, boolean>();
       for (let number = first; number < end; number += 1) {
         const row = store.rowOfSequence(changes.sequenceOf(number));
-        if (row !== NONE) rows.add(row);
+        if (row === NONE) continue;
+        rows.set(row, changes.stateOf(number) < LANDED_AGAIN || rows.get(row) === true);
       }
-      return { slice: sliceOf(store, [...rows]), next: end };
+      const stateChanged = [...rows.values()];
+      return { slice: { ...sliceOf(store, [...rows.keys()]), stateChanged }, next: end };
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Derives a receipt's state from events. The delivery state and the landing are stored separately,
  * so that rolling back a block on an abandoned fork restores the former; each visible change is
- * logged once for stream readers.
+ * logged once for stream readers. While a successor follows, all other changes are logged for it.
  *
  *  accepted ─▶ sent ─▶ acknowledged          (processed) ─▶ landed
  *               │  ▲                    hides      any   ─▶ expired | dropped
@@ -14,6 +14,7 @@
 import type { Outcome } from "../core/flow.ts";
 import {
   IN_FLIGHT,
+  OTHER_CHANGE,
   STATE_ACCEPTED,
   STATE_ACKNOWLEDGED,
   STATE_FAILED,
@@ -24,7 +25,8 @@ import type { ReceiptStore } from "./store.ts";
 
 /** Applies an outcome of one of the row's deliveries. */
 export function recordDelivery(store: ReceiptStore, row: number, kind: Outcome["kind"]): void {
-  const { rows } = store;
+  const { rows, changes } = store;
+  const { next } = changes;
   const state = rows.deliveryState[row] ?? STATE_ACCEPTED;
   const open = rows.deliveriesOpen[row] ?? 0;
   if (kind === "sent") {
@@ -35,6 +37,12 @@ export function recordDelivery(store: ReceiptStore, row: number, kind: Outcome["
     if (kind === "acked") setDeliveryState(store, row, STATE_ACKNOWLEDGED);
     else if (state === STATE_SENT && open <= 1) setDeliveryState(store, row, STATE_FAILED);
   }
+  if (changes.next === next) logOther(store, row);
+}
+
+/** Logs for a successor, if one follows, that something other than the row's state changed. */
+export function logOther(store: ReceiptStore, row: number): void {
+  if (store.changes.isFollowed) store.changes.add(store.sequenceOf(row), OTHER_CHANGE);
 }
 
 function setDeliveryState(store: ReceiptStore, row: number, state: number): void {
@@ -59,6 +67,7 @@ export function setLanding(
   rows.landingNs[row] = atNs;
   const state = store.stateOf(row);
   if (state !== before) changes.add(store.sequenceOf(row), state);
+  else logOther(store, row);
 }
 
 /** Replaces the network's error, JSON text or null. */

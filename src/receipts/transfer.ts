@@ -6,7 +6,7 @@
 
 import { DELIVERY_REASON_NAMES, END_REASON_NAMES } from "../core/errors.ts";
 import { NONE, STATE_LANDED } from "./columns.ts";
-import { setError, setLanding } from "./states.ts";
+import { logOther, setError, setLanding } from "./states.ts";
 import type { ReceiptStore } from "./store.ts";
 
 /** Some receipts. All arrays but those of names have one element, or one group, for each. */
@@ -26,6 +26,8 @@ export interface ReceiptSlice {
   readonly deliveries: Float64Array;
   /** Identity and address. */
   readonly leaders: readonly (readonly [string, string])[];
+  /** Whether the state of each changed; absent: that of each did. */
+  readonly stateChanged?: readonly boolean[];
   /** The names of the reasons' numbers, from 1. */
   readonly deliveryReasons: readonly string[];
   readonly endReasons: readonly string[];
@@ -131,14 +133,16 @@ export function storeSlice(store: ReceiptStore, slice: ReceiptSlice, isLogged: b
       const { rows } = store;
       const state = store.stateOf(row);
       fill(store, row, slice, index, deliveries.get(index) ?? []);
-      if (!isLogged) continue;
       // A slice may hold a newer state than the change it reports, and the next slice repeats it.
       const now = store.stateOf(row);
-      if (now !== state || rows.imported[row] !== LOGGED) {
+      const isUntold = (slice.stateChanged?.[index] ?? true) && rows.imported[row] !== LOGGED;
+      if (isLogged && (now !== state || isUntold)) {
         store.changes.add(store.sequenceOf(row), now);
+        rows.imported[row] = LOGGED;
+        continue;
       }
-      rows.imported[row] = LOGGED;
     }
+    logOther(store, row);
   }
 }
 

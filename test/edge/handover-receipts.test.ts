@@ -124,6 +124,41 @@ describe("the receipts of a replaced process", () => {
     expect(clock.pending).toBe(0);
   });
 
+  it("are followed in what changes no state, of which streams are told nothing", async () => {
+    const { clock, old, next, exporter, send } = handover();
+    const id = old.accept(1);
+    const leaderB = { identity: "LeaderB", address: "127.0.0.1:8010" };
+    old.outcome(id, "sent");
+    old.outcome(id, "sent", leaderB);
+    old.outcome(id, "acked");
+    const landed = old.accept(2);
+    old.land(landed);
+    await exporter.start(send);
+    exporter.retired();
+    await pause();
+    old.outcome(id, "acked", leaderB);
+    // A repetition, which is not sent again, and one that is.
+    old.receipts.addSubmitter(transaction(1).bytes, 1, "other");
+    old.accept(2, "other");
+    clock.advance(RECEIPTS_ROUND_MS);
+    await pause();
+    for (const number of [1, 2]) {
+      for (const account of ["acme", "other"]) {
+        expect(next.find(number, account)).not.toBeNull();
+        expect(next.find(number, account)).toEqual(old.find(number, account));
+      }
+    }
+    expect(next.find(1)?.leaders.map(({ state }) => state)).toEqual(["acked", "acked"]);
+    expect([next.statesFrom(1), next.statesFrom(1, "other")]).toEqual([[], []]);
+    old.land(id);
+    await exporter.finish();
+    expect([next.statesFrom(1), next.statesFrom(1, "other")]).toEqual([["landed"], ["landed"]]);
+    // Nothing is logged for a successor that is gone.
+    const { next: number } = old.receipts.changes;
+    old.receipts.addSubmitter(transaction(1).bytes, 1, "other");
+    expect(old.receipts.changes.next).toBe(number);
+  });
+
   it("join those of the successor, which keeps its own deliveries", async () => {
     const { clock, old, next, exporter, send } = handover();
     const oldId = old.accept(1);
@@ -274,6 +309,23 @@ describe("the changes of receipts", () => {
     await again.finish();
     expect(third.receipts.changes.first).toBeGreaterThan(next.receipts.changes.next);
     expect(third.find(1)).not.toBeNull();
+  });
+
+  it("reach a second successor also where they change no state", async () => {
+    const { clock, old, next, exporter, send } = handover();
+    old.accept(1);
+    await exporter.start(send);
+    exporter.retired();
+    await pause();
+    const third = edge(clock);
+    const again = createReceiptExporter({ clock, receipts: next.receipts, flushEvents() {} });
+    const importer = createReceiptImporter(clock, third.receipts.transfer, () => {});
+    await again.start(async (message) => importer.receive(structuredClone(message)));
+    old.receipts.addSubmitter(transaction(1).bytes, 1, "other");
+    await exporter.finish();
+    await again.finish();
+    expect(third.find(1, "other")).toEqual(old.find(1, "other"));
+    expect(third.find(1, "other")).not.toBeNull();
   });
 });
 

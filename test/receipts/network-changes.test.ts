@@ -7,7 +7,7 @@ import {
   STATE_PROCESSED,
 } from "../../src/receipts/columns.ts";
 import { createNetworkChanges } from "../../src/receipts/network-changes.ts";
-import { setError, setLanding } from "../../src/receipts/states.ts";
+import { logOther, setError, setLanding } from "../../src/receipts/states.ts";
 import { ReceiptStore } from "../../src/receipts/store.ts";
 
 function setup(rowsMax = 4) {
@@ -89,6 +89,15 @@ it("leaves out an end after which the transaction was accepted again", () => {
   expect(read().entries).toEqual([]);
   setLanding(store, row, STATE_LANDED, 401, 5_000);
   expect(read().entries).toEqual(["acme 5 7 401 false 4000"]);
+});
+
+it("leaves out what is logged for a successor alone", () => {
+  const { store, open, read } = setup();
+  const row = open(7, "acme");
+  setLanding(store, row, STATE_LANDED, 401, 5_000);
+  store.changes.isFollowed = true;
+  logOther(store, row);
+  expect(read()).toEqual({ entries: ["acme 5 7 401 false 4000"], next: 4 });
 });
 
 it("leaves out receipts that were evicted", () => {

@@ -3,7 +3,7 @@ import { encodeSignature } from "../../src/core/encoding.ts";
 import { RECEIPT_LIST_STEPS_MAX } from "../../src/core/limits.ts";
 import { STATE_ACCEPTED, STATE_LANDED } from "../../src/receipts/columns.ts";
 import { createReceiptReader } from "../../src/receipts/reader.ts";
-import { recordDelivery, setLanding } from "../../src/receipts/states.ts";
+import { logOther, recordDelivery, setLanding } from "../../src/receipts/states.ts";
 import { ReceiptStore } from "../../src/receipts/store.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createRng } from "../support/rng.ts";
@@ -164,6 +164,19 @@ describe("the changes", () => {
     expect(changes("acme").entries).toEqual(["2 accepted"]);
     for (let number = 3; number < 12; number += 1) open(number);
     expect(changes("acme").entries).toEqual(["10 accepted", "11 accepted"]);
+  });
+
+  it("leave out what is logged for a successor alone", () => {
+    const { store, reader, open, land, changes } = setup();
+    const row = open(1);
+    store.changes.isFollowed = true;
+    logOther(store, row);
+    land(row);
+    expect(changes("acme")).toEqual({ entries: ["1 accepted", "3 landed"], next: 4 });
+    const states: string[] = [];
+    const which = { wants: () => true, stepsMax: 100 };
+    reader.eachChange(1, which, (_, state) => void states.push(state));
+    expect(states).toEqual(["accepted", "landed"]);
   });
 
   it("of all accounts together equal those of each account", () => {

@@ -57,6 +57,21 @@ it("hides deliveries behind the landing, and shows them after a rollback", () =>
   expect(changes()).toEqual(["sent", "processed", "acknowledged", "landed"]);
 });
 
+it("logs what changes no state while a successor follows, and not otherwise", () => {
+  const { store, deliveries, landing, changes } = setup();
+  store.changes.isFollowed = true;
+  deliveries("sent", "sent", "acked");
+  landing(STATE_PROCESSED, 400);
+  landing(STATE_PROCESSED, 401);
+  deliveries("acked");
+  const states = ["sent", undefined, "acknowledged", "processed", undefined, undefined];
+  expect(changes()).toEqual(states);
+  store.changes.isFollowed = false;
+  deliveries("sent");
+  landing(STATE_PROCESSED, 402);
+  expect(changes()).toEqual(states);
+});
+
 it("holds one error at a time", () => {
   const { store, row } = setup();
   setError(store, row, '"A"');
