@@ -103,32 +103,36 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
     return null;
   }
 
-  function respondOne(
-    context: RequestContext,
-    signature: string,
-    account: string,
-    isCaughtUp = false,
-  ): void {
+  function respondOne(context: RequestContext, signature: string, account: string): void {
     flushEvents();
     const receipt = receipts.find(signature, account);
-    const later = receipt === null && !isCaughtUp ? (receipts.catchUp?.() ?? null) : null;
-    if (later !== null) {
-      const respond = (): void => respondOne(context, signature, account, true);
-      void later.then(respond).catch((error: unknown) => context.respond500(error));
-    } else if (receipt === null) context.reject(retiring ? RETIRING : NO_RECEIPT);
+    if (receipt === null) context.reject(retiring ? RETIRING : NO_RECEIPT);
     else context.send(STATUS_OK, HEADERS_DOCUMENT, JSON.stringify(receipt));
   }
 
-  /** Responds once the transaction has reached the goal, or at timeout. */
+  /**
+   * Responds once the transaction has reached the goal, or at timeout. The process that this one
+   * replaces is asked first for a receipt that is missing here.
+   */
   function waitFor(
     context: RequestContext,
     signature: string,
     account: string,
     query: WaitQuery,
+    isCaughtUp = false,
   ): void {
     const { goal, timeoutMs } = query;
-    if (goal !== null) flushEvents();
-    const ticket = goal === null ? null : receipts.ticket(signature, account);
+    flushEvents();
+    const ticket = receipts.ticket(signature, account);
+    const caughtUp = ticket === null && !isCaughtUp ? (receipts.catchUp?.() ?? null) : null;
+    if (caughtUp !== null) {
+      const again = (): void => {
+        // A client that has disconnected meanwhile would wait until the timeout.
+        if (context.open) waitFor(context, signature, account, query, true);
+      };
+      void caughtUp.then(again).catch((error: unknown) => context.respond500(error));
+      return;
+    }
     const respond = (): void => {
       try {
         respondOne(context, signature, account);

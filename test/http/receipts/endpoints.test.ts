@@ -163,6 +163,30 @@ describe("one receipt", () => {
     expect(server.receipts.longPolls.pending).toBe(0);
   });
 
+  it("is awaited also if it must first come from the process that is replaced", async () => {
+    const { clock, receipts, server, submit, land, get, ask } = await setup();
+    const arrivals: (() => void)[] = [];
+    receipts.transfer.useCatchUp(() => new Promise((resolve) => void arrivals.push(resolve)));
+    const awaited = get(`${pathOf(1)}?wait=landed&timeout=60s`);
+    const missing = get(`${pathOf(2)}?wait=landed&timeout=60s`);
+    const abort = new AbortController();
+    const left = ask(`${pathOf(1)}?wait=landed&timeout=60s`, { signal: abort.signal });
+    const plain = get(pathOf(1));
+    await until("the requests", () => arrivals.length === 4);
+    abort.abort();
+    await expect(left).rejects.toThrow();
+    await until("the disconnection", () => server.counters.requestsOpen === 3);
+    submit(1);
+    for (const arrived of arrivals) arrived();
+    expect(await plain).toMatchObject({ status: 200, body: { state: "accepted" } });
+    expect((await missing).status).toBe(404);
+    await until("the wait", () => server.receipts.longPolls.pending === 1);
+    land(1);
+    clock.advance(20);
+    expect(await awaited).toMatchObject({ status: 200, body: { state: "landed" } });
+    expect(arrivals).toHaveLength(4);
+  });
+
   it("is answered immediately when the edge drains", async () => {
     const { server, submit, get } = await setup();
     submit(1);
