@@ -124,9 +124,13 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
     async takeBack() {
       // Only then the successor may have listened.
       if (isReleased) ingressThreads?.takeBack();
-      keys.takeBackJournal();
-      if (isReleased) await admin.start();
-      isReleased = false;
+      try {
+        keys.takeBackJournal();
+      } finally {
+        // Without it no one could read the metrics, or upgrade again.
+        if (isReleased) await admin.start();
+        isReleased = false;
+      }
     },
     retire() {
       ingressThreads?.retire();

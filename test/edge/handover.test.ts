@@ -8,9 +8,14 @@ function setUp(socket: number | null = 7) {
   const steps: string[] = [];
   const step = (name: string) => (): void => void steps.push(name);
   const predecessor = { isGone: false };
+  const faults = { journal: null as Error | null };
+  const takeBackJournal = (): void => {
+    steps.push("take back");
+    if (faults.journal !== null) throw faults.journal;
+  };
   const deps: HandoverDeps = {
     predecessor,
-    keys: { lendJournal: step("lend"), takeBackJournal: step("take back") },
+    keys: { lendJournal: step("lend"), takeBackJournal },
     admin: {
       async start() {
         steps.push("admin starts");
@@ -34,7 +39,7 @@ function setUp(socket: number | null = 7) {
     flushEvents: step("flush"),
     httpPort: () => 8080,
   };
-  return { steps, predecessor, handover: createHandover(deps) };
+  return { steps, faults, predecessor, handover: createHandover(deps) };
 }
 
 describe("the hand-over of an edge", () => {
@@ -71,6 +76,18 @@ describe("the hand-over of an edge", () => {
     expect(steps.filter((step) => step === "take back")).toHaveLength(3);
     // A successor that was not permitted to listen has changed nothing about the sockets.
     expect(steps.filter((step) => step === "threads take back")).toHaveLength(1);
+  });
+
+  it("takes the admin listener back also where the journal is still held", async () => {
+    const { steps, faults, handover } = setUp();
+    faults.journal = new Error("in use");
+    handover.lend();
+    await handover.release();
+    await expect(handover.takeBack()).rejects.toThrow("in use");
+    expect(steps.at(-1)).toBe("admin starts");
+    // The listener is open, so a later failure does not start it again.
+    await expect(handover.takeBack()).rejects.toThrow("in use");
+    expect(steps.filter((step) => step === "admin starts")).toHaveLength(1);
   });
 
   it("has no socket to pass on without ingress threads", () => {
