@@ -28,6 +28,11 @@ export const READY_PROBE_MS_MAX = 2_000;
 export const READY_POLL_MS = 200;
 /** Longest wait of `send` for its response, in milliseconds. */
 export const SEND_RESPONSE_MS_MAX = 15_000;
+/**
+ * How long `send --wait` asks again for a missing receipt, in milliseconds: in an upgrade it may
+ * come from the old process later than the successor waits for it.
+ */
+export const SEND_RECEIPT_MS_MAX = 2_000;
 /** Maximum input from standard input or one small file, in bytes. */
 export const COMMAND_INPUT_BYTES_MAX = 64 * 1024;
 /** Keys that `keys list` reads per page. */

@@ -1,11 +1,12 @@
 /**
  * Waits for the end of a sent transaction by repeatedly requesting its receipt with `?wait=landed`,
  * and reports the end in one line. On a rate limit or a lost connection it retries after a pause
- * until the timeout: the transaction is on its way regardless.
+ * until the timeout: the transaction is on its way regardless. Where the receipt is missing, it
+ * retries for 2 s.
  */
 
 import { type Clock, holdProcess, NS_PER_MS, sleep, withTimeout } from "../core/clock.ts";
-import { SEND_RESPONSE_MS_MAX } from "./limits.ts";
+import { SEND_RECEIPT_MS_MAX, SEND_RESPONSE_MS_MAX } from "./limits.ts";
 
 /** How a transaction ended, as one line; `landed` is true if it succeeded on the network. */
 export interface Ending {
@@ -22,7 +23,9 @@ export interface WaitOptions {
 
 /** The end of a transaction, or its last known state at the timeout. */
 export async function waitForEnd(clock: Clock, options: WaitOptions): Promise<Ending> {
-  const untilNs = clock.nowNs() + options.timeoutMs * NS_PER_MS;
+  const startNs = clock.nowNs();
+  const untilNs = startNs + options.timeoutMs * NS_PER_MS;
+  const receiptUntilNs = startNs + SEND_RECEIPT_MS_MAX * NS_PER_MS;
   let last = "nothing is known of it yet";
   for (;;) {
     const leftMs = (untilNs - clock.nowNs()) / NS_PER_MS;
@@ -30,13 +33,16 @@ export async function waitForEnd(clock: Clock, options: WaitOptions): Promise<En
     const answer = await ask(clock, options, Math.min(leftMs, QUESTION_MS));
     if (answer.kind === "ended") return answer.ending;
     last = answer.known;
+    const isMissing = answer.kind === "missing";
+    if (isMissing && clock.nowNs() >= receiptUntilNs) return { landed: false, line: last };
     if (answer.pauseMs > 0) await pause(clock, Math.min(answer.pauseMs, leftMs));
   }
 }
 
 type Asked =
   | { readonly kind: "ended"; readonly ending: Ending }
-  | { readonly kind: "open"; readonly known: string; readonly pauseMs: number };
+  /** missing: the edge has no receipt. */
+  | { readonly kind: "open" | "missing"; readonly known: string; readonly pauseMs: number };
 
 async function ask(clock: Clock, options: WaitOptions, holdMs: number): Promise<Asked> {
   const { url, key, signature } = options;
@@ -65,6 +71,7 @@ function readAnswer(status: number, body: unknown): Asked {
   }
   const known = String(receipt["error"] ?? `HTTP ${status}`);
   if (RETRIED.has(status)) return { kind: "open", known, pauseMs: PAUSE_MS };
+  if (status === 404) return { kind: "missing", known, pauseMs: PAUSE_MS };
   return { kind: "ended", ending: { landed: false, line: known } };
 }
 

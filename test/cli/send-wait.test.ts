@@ -93,9 +93,22 @@ describe("the end of a transaction", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("is not awaited when there is no such receipt", async () => {
+  it("is requested again when the receipt is missing at first, as during an upgrade", async () => {
+    const missing = { status: 404, body: { error: "no such transaction" } };
+    const { asked, wait } = await edge(missing, ended({ state: "landed", slot: 9, error: null }));
+    expect((await wait()).landed).toBe(true);
+    expect(asked).toHaveLength(2);
+  });
+
+  it("is not awaited when there is no such receipt for a while", async () => {
     const { asked, wait } = await edge({ status: 404, body: { error: "no such transaction" } });
     expect(await wait()).toEqual({ landed: false, line: "no such transaction" });
+    expect(asked.length).toBeLessThan(5);
+  });
+
+  it("is not awaited after another refusal", async () => {
+    const { asked, wait } = await edge({ status: 401, body: { error: "the key is unknown" } });
+    expect(await wait()).toEqual({ landed: false, line: "the key is unknown" });
     expect(asked).toHaveLength(1);
   });
 
