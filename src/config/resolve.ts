@@ -175,6 +175,10 @@ const checkEdge: Together = (given, values, problems) => {
     const message = `exactly one of ${sources.join(" and ")} must be given, ${found}`;
     problems.push({ key: "accounts", message });
   }
+  if (given.has("limits.redis_url") && given.has("accounts.keys_file")) {
+    const message = "has no effect with accounts.keys_file, it needs accounts.database_url";
+    problems.push({ key: "limits.redis_url", message });
+  }
   for (const [path, other] of TLS_PAIRS) {
     if (given.has(path) || !given.has(other)) continue;
     problems.push({ key: path, message: `must be given, because ${other} is` });

@@ -219,7 +219,8 @@ export const KEYS = {
 
   "limits.redis_url": optional<string>(
     storeUrl(),
-    "Valkey or Redis, through which edges share the limits of plans that ask for it",
+    "Valkey or Redis, through which edges share the limits of plans that ask for it; needs " +
+      "accounts.database_url",
   ),
   "limits.edges": key(
     integer(1, 1000),

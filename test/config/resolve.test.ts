@@ -132,6 +132,16 @@ describe("problems", () => {
     ]);
   });
 
+  it("name a store for shared limits beside a keys file, from the environment too", () => {
+    const redis_url = "redis://127.0.0.1:6379";
+    const message = "has no effect with accounts.keys_file, it needs accounts.database_url";
+    const problem = { key: "limits.redis_url", message };
+    expect(problems({ ...MINIMAL, limits: { redis_url } })).toEqual([problem]);
+    expect(problems(MINIMAL, { TOUCHDOWN_LIMITS_REDIS_URL: redis_url })).toEqual([problem]);
+    const accounts = { database_url: "postgres://u:p@h/d" };
+    expect(problems({ ...MINIMAL, accounts, limits: { redis_url } })).toEqual([]);
+  });
+
   it("include an array or a date in place of a table", () => {
     expect(keys(problems({ ...MINIMAL, http: [] }))).toEqual(["http"]);
     expect(keys(problems({ ...MINIMAL, http: new Date(0) }))).toEqual(["http"]);
