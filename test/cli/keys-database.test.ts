@@ -95,6 +95,24 @@ describe("keys of the accounts database", () => {
     expect((await keys("create", "--config", config, "--account", made?.id ?? "")).code).toBe(0);
   });
 
+  it("are not made by name in an account that somebody logs in to, but by its id", async () => {
+    const { there, config } = await place();
+    const [stranger] = await there.owner.query<{ id: string }>(
+      `insert into touchdown.accounts (name, plan, created_at)
+       values ('acme', 'Beta', now()) returning id`,
+    );
+    const id = stranger?.id ?? "no id";
+    await there.owner.query(
+      `insert into touchdown.identities (issuer, subject, account_id, created_at, last_login_at)
+       values ('https://login.test', 'mallory', $1, now(), now())`,
+      [id],
+    );
+    const named = await keys("create", "--config", config, "--account", "acme");
+    expect(named).toMatchObject({ code: 1, err: expect.stringContaining(id) });
+    expect(await there.owner.query("select from touchdown.keys")).toEqual([]);
+    expect((await keys("create", "--config", config, "--account", id)).code).toBe(0);
+  });
+
   it("are encrypted again by rewrap once the vault has a new first key", async () => {
     const { there, directory, config } = await place();
     await keys("create", "--config", config, "--account", "acme");
