@@ -68,23 +68,36 @@ export async function fetchChanges(
   const [keyIds, accounts, planNames] = [idsOf("key"), idsOf("account"), idsOf("plan")];
   const planRows = await tx.query<PlanRow>(PLANS_SQL);
   const plans = new Map(planRows.map((row) => [row.name, planOfRow(row)]));
-  const rows = await tx.query<EdgeKeyRow>(
-    `select ${KEY_COLUMNS}
-     from ${KEY_ROWS_SQL} as keys
-     where key_id = any($1::uuid[]) or account_id = any($2::uuid[])`,
-    [keyIds, accounts],
+  const changed = await keyRows(
+    tx,
+    "key_id = any($1::uuid[]) or account_id = any($2::uuid[])",
+    keyIds,
+    accounts,
   );
-  const puts = rows.map((row) => keyOfRow(row, plans));
-  const good = new Set(puts.map(({ sha256 }) => sha256.toString("hex")));
   const touched = changes.flatMap(({ sha256 }) => (sha256 === null ? [] : [sha256]));
-  const candidates = [...touched, ...table.digestsOf(new Set(accounts))];
+  const ended = without([...touched, ...table.digestsOf(new Set(accounts))], changed);
+  // A public key that an API key had until it expired may be registered since as a key of its own.
+  const others = ended.length === 0 ? [] : await keyRows(tx, "sha256 = any($1)", ended);
   return {
     since,
     revision,
     plans: planNames.flatMap((name) => plans.get(name) ?? []),
-    puts,
-    removals: candidates.filter((sha256) => !good.has(sha256.toString("hex"))),
+    puts: [...changed, ...others].map((row) => keyOfRow(row, plans)),
+    removals: without(ended, others),
   };
+}
+
+function keyRows(tx: Queryable, where: string, ...values: readonly (readonly unknown[])[]) {
+  return tx.query<EdgeKeyRow>(
+    `select ${KEY_COLUMNS} from ${KEY_ROWS_SQL} as keys where ${where}`,
+    values,
+  );
+}
+
+/** The digests that no row has. */
+function without(digests: readonly Buffer[], rows: readonly EdgeKeyRow[]): readonly Buffer[] {
+  const taken = new Set(rows.map(({ sha256 }) => sha256.toString("hex")));
+  return digests.filter((sha256) => !taken.has(sha256.toString("hex")));
 }
 
 /**

@@ -73,6 +73,30 @@ describe("keys that an edge fetches", () => {
     expect((await readAll()).rows.filter((row) => row.account === account)).toEqual([]);
   });
 
+  it("keep a public key when an expired API key that it follows from is revoked", async () => {
+    const account = await makeKeys(1);
+    const digest = Buffer.alloc(32, 8);
+    await owner.query(
+      `update touchdown.keys set client_sha256 = $2, expires_at = now() - interval '1 second'
+       where account_id = $1`,
+      [account, digest],
+    );
+    const holder = await makeKeys(1);
+    await owner.query(
+      "update touchdown.keys set sha256 = $2, public_key = $2 where account_id = $1",
+      [holder, digest],
+    );
+    const { revision } = await readAll();
+    const revoke = "update touchdown.keys set revoked_at = now() where account_id = $1";
+    await owner.query(revoke, [account]);
+    const changes = await edge.transaction((tx) => fetchChanges(tx, revision, createKeyTable()));
+    expect(changes?.puts).toMatchObject([{ account: holder, sha256: digest }]);
+    expect(changes?.removals).toHaveLength(1);
+    await owner.query(revoke, [holder]);
+    const after = await edge.transaction((tx) => fetchChanges(tx, revision, createKeyTable()));
+    expect(after?.removals).toContainEqual(digest);
+  });
+
   it("are all changed keys of an account, and its removed ones", async () => {
     const account = await makeKeys(3);
     const { rows, revision } = await readAll();
