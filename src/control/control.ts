@@ -35,7 +35,7 @@ import { CONTROL_CHECK_MS, CONTROL_PRUNE_MS } from "./limits.ts";
 import { createCallback } from "./login/callback.ts";
 import { createLogin } from "./login/login.ts";
 import { createOidc } from "./login/oidc.ts";
-import type { Store } from "./store/contract.ts";
+import type { Actor, Store } from "./store/contract.ts";
 import { createAttemptLimiter } from "./web/attempt-limiter.ts";
 import { createAuthenticator } from "./web/authenticate.ts";
 import { CALLBACK_PATH, createWebServer } from "./web/server.ts";
@@ -69,6 +69,9 @@ export interface Control {
 export async function startControl(config: ControlConfig, deps: ControlDeps): Promise<Control> {
   const parts = buildControl(config, deps);
   const { oidc, web, admin, eventStreams, upkeep, log } = parts;
+  // A login grants the right; who is not in the list any more loses it here, in open sessions too.
+  const revoked = await deps.store.accounts.revokeAdmins(config.admins, SYSTEM);
+  if (revoked > 0) log.info({ accounts: revoked }, "accounts lost the admin right: not in admins");
   const { port } = await web.start();
   let adminPort: number;
   try {
@@ -218,3 +221,5 @@ function createUpkeep(store: Pick<Store, "check" | "prune">, clock: Clock, log: 
     },
   };
 }
+
+const SYSTEM: Actor = { kind: "system", accountId: null, address: null, userAgent: null };

@@ -24,6 +24,26 @@ describe("the control process", () => {
     await expect.poll(async () => (await readiness(started))[0]).toBe(200);
   });
 
+  it("starts without the operators that its configuration no longer has", async () => {
+    const started = await startTestControl();
+    site = started;
+    const ada = new Browser(started.url);
+    await ada.login("ada");
+    const status = async () => (await ada.call("GET", "/api/v1/admin/accounts")).status;
+    expect(await status()).toBe(200);
+    const { issuer } = started.provider;
+    for (const [admins, expected] of [
+      [[`${issuer} grace`, `${issuer} ada`], 200],
+      [[`${issuer} grace`], 403],
+    ] as const) {
+      const next = await startTestControl({ store: started.store, control: { admins } });
+      await next.control.stop();
+      await next.provider.stop();
+      expect(await status()).toBe(expected);
+    }
+    expect(await started.store.lastAction()).toBe("account.admin");
+  });
+
   it("lets go of what is past its time each hour", async () => {
     const started = await startTestControl();
     site = started;

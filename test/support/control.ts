@@ -30,6 +30,8 @@ export interface TestControl {
 export interface TestControlOptions {
   /** A provider other than the sandbox's. */
   readonly issuer?: { readonly issuer: string; readonly clientSecret: string };
+  /** The store of another control process. */
+  readonly store?: TestStore;
   /** Keys of [control] that override the test's own. */
   readonly control?: Readonly<Record<string, unknown>>;
 }
@@ -46,7 +48,7 @@ export async function startTestControl(options: TestControlOptions = {}): Promis
   const { issuer, clientSecret } = options.issuer ?? provider;
   // The wall clock starts at the real time, because the provider uses the real clock.
   const clock = createFakeClock(1_000_000_000, Date.now());
-  const store = await createTestStore(clock);
+  const store = options.store ?? (await createTestStore(clock));
   const folder = mkdtempSync(join(tmpdir(), "touchdown-control-"));
   mkdirSync(join(folder, "pages"));
   writeFileSync(join(folder, "pages", "index.html"), "<!doctype html><title>pages</title>");

@@ -92,6 +92,7 @@ export function createAccounts(deps: StoreDeps, options: KeyStoreOptions): Accou
       changeAccount(deps, id, "account.admin", { admin }, actor, (tx, account) =>
         setAdmin(tx, account, admin),
       ),
+    revokeAdmins: (except, actor) => revokeAdmins(deps, except, actor),
   };
 }
 
@@ -204,6 +205,24 @@ async function setAdmin(tx: Queryable, account: Account, admin: boolean): Promis
   ]);
 }
 
+function revokeAdmins(
+  { database, clock }: StoreDeps,
+  except: readonly string[],
+  actor: Actor,
+): Promise<number> {
+  return database.transaction(async (tx) => {
+    const changed = await tx.query<{ readonly id: string }>(
+      `update touchdown.accounts a set admin = false where admin and not exists (
+         select from touchdown.identities i
+         where i.account_id = a.id and i.issuer || ' ' || i.subject = any($1)
+       ) returning id`,
+      [except],
+    );
+    for (const { id } of changed) await note(tx, clock, id, "account.admin", REVOKED, actor);
+    return changed.length;
+  });
+}
+
 /** Two admins that remove each other's right concurrently wait on the lock, and one is rejected. */
 async function otherAdmin(tx: Queryable, id: string): Promise<boolean> {
   await tx.query("select pg_advisory_xact_lock($1)", [ADMIN_LOCK]);
@@ -255,6 +274,7 @@ function isRefusal(value: unknown): value is ReturnType<typeof refused> {
 }
 
 const NO_ADMIN_LEFT = refused("last_admin", "there would be no admin left");
+const REVOKED = { admin: false };
 const FIRST_PLAN = "Beta";
 const FIRST_KEY = { ...UNRESTRICTED, label: "First key" };
 /** Lock seeds; arbitrary but distinct. */

@@ -135,6 +135,11 @@ export interface Accounts {
   /** Every edge rejects the keys of a disabled account; its sessions and tokens end. */
   setDisabled(id: string, disabled: boolean, actor: Actor): Promise<Result<Account>>;
   setAdmin(id: string, admin: boolean, actor: Actor): Promise<Result<Account>>;
+  /**
+   * Removes the admin right of every account that none of these identities logs in to, each as
+   * "issuer subject"; returns their number.
+   */
+  revokeAdmins(except: readonly string[], actor: Actor): Promise<number>;
 }
 
 export interface Plans {
