@@ -34,6 +34,8 @@ export const KEY_SYNC_RETRY_MS = 500;
 export const KEY_POLL_MS = 5_000;
 /** Keys processed between two event-loop turns. */
 export const KEY_SLICE_ROWS = 500;
+/** How long an expired key is refused as expired; after that it is unknown. Milliseconds. */
+export const KEY_EXPIRED_KEPT_MS = 86_400_000;
 /** Delay after a failed rewrite of the key journal, in milliseconds. */
 export const KEY_JOURNAL_RETRY_MS = 30_000;
 /** Maximum keys file in bytes: about a million keys. */

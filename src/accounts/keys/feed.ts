@@ -11,11 +11,17 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { NS_PER_MS } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { Database, Listener } from "../database/database.ts";
-import { KEY_JOURNAL_RETRY_MS, KEY_POLL_MS, KEY_SLICE_ROWS, KEY_SYNC_RETRY_MS } from "../limits.ts";
-import { fetchAll, fetchChanges } from "./fetch.ts";
+import {
+  KEY_EXPIRED_KEPT_MS,
+  KEY_JOURNAL_RETRY_MS,
+  KEY_POLL_MS,
+  KEY_SLICE_ROWS,
+  KEY_SYNC_RETRY_MS,
+} from "../limits.ts";
+import { fetchAll, fetchChanges, fetchEnded } from "./fetch.ts";
 import type { KeyJournal } from "./journal.ts";
 import type { KeyChanges } from "./journal-line.ts";
-import type { LentKey } from "./key.ts";
+import type { LentKey, StoredKey } from "./key.ts";
 import { isSameRevision, type Revision } from "./revision.ts";
 import type { KeyTable, Rebuild } from "./table.ts";
 
@@ -72,6 +78,8 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
   let stopped = false;
   let isAway = false;
   let poll: Timer | null = null;
+  /** The keys that the search for expired ones has still to look at. */
+  let unsearched: Iterator<StoredKey> | null = null;
   /** Journal rewrites in progress; all but the last are cancelled. */
   let rewritings = 0;
   let lastRewriting: Promise<void> = Promise.resolve();
@@ -100,6 +108,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     tellLeftOut(leftOut);
     if (revision !== null) append(await lostIn(rebuild, revision));
     rebuild.finish();
+    unsearched = null;
     reached(next);
     counters.snapshots += 1;
     rewrite();
@@ -181,11 +190,29 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     counters.changes += changes.plans.length + changes.removals.length + changes.puts.length;
   }
 
+  /**
+   * Removes keys that expired long ago: no change tells of them. Searches a slice per read, and
+   * asks the database, because the clock of this host may be wrong.
+   */
+  async function removeExpired(at: Revision): Promise<void> {
+    const expired: Buffer[] = [];
+    const untilMs = clock.unixMs() - KEY_EXPIRED_KEPT_MS;
+    unsearched ??= table.rows();
+    for (let looked = 0; looked < KEY_SLICE_ROWS && unsearched !== null; looked += 1) {
+      const { value: key, done } = unsearched.next();
+      if (done) unsearched = null;
+      else if ((key.policy?.expiresUnixMs ?? untilMs) < untilMs) expired.push(key.sha256);
+    }
+    const removals = await fetchEnded(database, expired);
+    if (removals.length > 0) apply({ since: at, revision: at, plans: [], puts: [], removals });
+  }
+
   async function readOnce(): Promise<void> {
     try {
       const startNs = clock.nowNs();
       if (revision === null) await readAll();
       else await readChanges(revision);
+      if (revision !== null) await removeExpired(revision);
       currentNs = startNs;
       if (isAway) log.info({ revision: counters.revision }, "the accounts database is read again");
       isAway = false;

@@ -87,6 +87,15 @@ export async function fetchChanges(
   };
 }
 
+/** Those of the digests that no valid key has. */
+export async function fetchEnded(
+  tx: Queryable,
+  digests: readonly Buffer[],
+): Promise<readonly Buffer[]> {
+  if (digests.length === 0) return [];
+  return without(digests, await keyRows(tx, "sha256 = any($1)", digests));
+}
+
 function keyRows(tx: Queryable, where: string, ...values: readonly (readonly unknown[])[]) {
   return tx.query<EdgeKeyRow>(
     `select ${KEY_COLUMNS} from ${KEY_ROWS_SQL} as keys where ${where}`,

@@ -35,10 +35,11 @@ function startFeed(
   url = testDb.edgeUrl,
   name = "edge",
   table = createKeyTable(),
+  clock = systemClock,
 ): { readonly feed: KeyFeed; readonly table: KeyTable; stop(): Promise<void> } {
   const journal = createKeyJournal(join(folder, `${name}.journal`));
-  const database = createDatabase({ clock: systemClock, log: silent }, { url });
-  const feed = createKeyFeed({ clock: systemClock, log: silent, database, table, journal });
+  const database = createDatabase({ clock, log: silent }, { url });
+  const feed = createKeyFeed({ clock, log: silent, database, table, journal });
   const one = { feed, database };
   running.push(one);
   feed.start();
@@ -388,6 +389,35 @@ describe("plan without keys", () => {
     await first.stop();
     const alone = startFeed("postgres://u:p@127.0.0.1:1/none");
     expect(alone.table.lookup(tokenSha256("on Idle"))?.plan.burst).toBe(5);
+  });
+});
+
+describe("key that expired a day ago", () => {
+  it("is forgotten, also on disk, unless only the clock of the edge says so", async () => {
+    let aheadMs = 0;
+    const clock = { ...systemClock, unixMs: () => systemClock.unixMs() + aheadMs };
+    const { feed, table, stop } = startFeed(testDb.edgeUrl, "edge", createKeyTable(), clock);
+    await until("the keys are read", () => feed.counters.snapshots === 1);
+    const account = await makeAccount();
+    for (const token of ["expired", "valid"]) {
+      await makeKey(account, token, "expires_at = now() + '1 hour'");
+      await until("the key is known", () => table.lookup(tokenSha256(token))?.policy != null);
+    }
+    await owner.transaction(async (tx) => {
+      // Time passes in the database without a change that it would notify.
+      await tx.query("set local session_replication_role = replica");
+      const set = "update touchdown.keys set expires_at = now() - interval '25 hours'";
+      await tx.query(`${set} where sha256 = $1`, [tokenSha256("expired")]);
+    });
+    aheadMs = 26 * 3_600_000;
+    await until("the expired key is forgotten", () => {
+      feed.refresh();
+      return !knows(table, "expired");
+    });
+    expect(knows(table, "valid")).toBe(true);
+    await stop();
+    const alone = startFeed("postgres://u:p@127.0.0.1:1/none");
+    expect([knows(alone.table, "expired"), knows(alone.table, "valid")]).toEqual([false, true]);
   });
 });
 
