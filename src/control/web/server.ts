@@ -75,9 +75,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
     count(fault.reason);
     const { retry_after_seconds } = fault.fields;
     if (retry_after_seconds !== undefined) reply.header("retry-after", String(retry_after_seconds));
-    if (fault.reason === "unauthorized" && cookieOf(request, "session") !== null) {
-      reply.header("set-cookie", writeCookie("session", null, 0));
-    }
+    // A 401 deletes no cookie: the browser may have got a newer one since it sent this request.
     reply.code(fault.status).header("cache-control", "no-store").send(errorBody(fault));
   }
 
