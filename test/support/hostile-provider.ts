@@ -12,6 +12,8 @@ export interface HostileProvider {
   readonly issuer: string;
   /** Claims that override those of a valid response. */
   claims: Readonly<Record<string, unknown>>;
+  /** The claims that it says it supports, from the next discovery on. */
+  claimsSupported: readonly string[];
   /** Changes the finished token. */
   tamper: (token: string) => string;
   /** Status of the token endpoint; 200 returns a token. */
@@ -47,6 +49,7 @@ export async function startHostileProvider(nowMs: () => number): Promise<Hostile
   const provider: HostileProvider = {
     issuer,
     claims: {},
+    claimsSupported: ["sub", "iss", "auth_time"],
     tamper: (token) => token,
     status: 200,
     rotate() {
@@ -95,7 +98,7 @@ export async function startHostileProvider(nowMs: () => number): Promise<Hostile
       const key = published.publicKey.export({ format: "jwk" });
       json(response, { keys: [{ ...key, kid: published.kid, use: "sig", alg: "RS256" }] });
     } else {
-      json(response, metadata(issuer));
+      json(response, { ...metadata(issuer), claims_supported: provider.claimsSupported });
     }
   });
   return provider;

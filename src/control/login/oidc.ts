@@ -59,7 +59,10 @@ export interface Attempt {
 /** An identity that the provider authenticated. */
 export interface Proof {
   readonly identity: Identity;
-  /** Time of authentication by the provider's clock, never later than now. */
+  /**
+   * Time of authentication by the provider's clock, never later than now. Where the provider does
+   * not tell it: now for a fresh login, else 0, because a single sign-on may be of any age.
+   */
   readonly authenticatedAtMs: number;
 }
 
@@ -129,7 +132,10 @@ export class Oidc {
       nonce: attempt.nonce,
       code_challenge: await calculatePKCECodeChallenge(attempt.verifier),
       code_challenge_method: "S256",
-      ...(fresh ? { prompt: "login", max_age: String(this.#freshSeconds()) } : {}),
+      // With a `max_age` the provider must tell when the user authenticated: OpenID Connect Core
+      // 1.0, section 3.1.2.1, 2026-11.
+      max_age: String(fresh ? this.#freshSeconds() : LOGIN_AGE_S_MAX),
+      ...(fresh ? { prompt: "login" } : {}),
     });
     return { url: url.href, attempt };
   }
@@ -138,6 +144,8 @@ export class Oidc {
   async finish(query: string, attempt: Attempt, fresh: boolean): Promise<Finished> {
     if (this.#known === null) return { kind: "unavailable", detail: "not discovered" };
     const provider = this.#afresh(this.#known);
+    // The user can remove `prompt` and `max_age` from the address, so who can prove it has to.
+    const canProve = provider.serverMetadata().claims_supported?.includes("auth_time") === true;
     try {
       const tokens = await authorizationCodeGrant(
         provider,
@@ -147,7 +155,7 @@ export class Oidc {
           expectedState: attempt.state,
           expectedNonce: attempt.nonce,
           idTokenExpected: true,
-          ...(fresh ? { maxAge: this.#freshSeconds() } : {}),
+          ...(fresh && canProve ? { maxAge: this.#freshSeconds() } : {}),
         },
       );
       const claims = tokens.claims();
@@ -163,7 +171,8 @@ export class Oidc {
         name: personText(profile["name"]),
       };
       const now = this.#clock.unixMs();
-      const at = typeof claims.auth_time === "number" ? claims.auth_time * 1000 : now;
+      const unproven = fresh ? now : NEVER_MS;
+      const at = typeof claims.auth_time === "number" ? claims.auth_time * 1000 : unproven;
       return { kind: "ok", proof: { identity, authenticatedAtMs: Math.min(at, now) } };
     } catch (error) {
       return { kind: isUnreachable(error) ? "unavailable" : "failed", detail: error };
@@ -250,6 +259,10 @@ export class Oidc {
     }
   }
 }
+
+const NEVER_MS = 0;
+/** A year: so old a single sign-on is accepted. */
+const LOGIN_AGE_S_MAX = 31_536_000;
 
 /** Whether the provider did not respond, as opposed to rejecting the request. */
 function isUnreachable(error: unknown): boolean {

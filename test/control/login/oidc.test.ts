@@ -90,6 +90,21 @@ describe("a provider's answer", () => {
     expect(await login(true)).toBe("failed");
   });
 
+  it("without a time counts as recent only for a fresh login at who never tells it", async () => {
+    provider.claims = { auth_time: undefined };
+    expect(await login()).toMatchObject({ authenticatedAtMs: 0 });
+    provider.claimsSupported = ["sub", "iss"];
+    oidc = newOidc(provider.issuer);
+    expect(await login()).toMatchObject({ authenticatedAtMs: 0 });
+    expect(await login(true)).toMatchObject({ authenticatedAtMs: clock.unixMs() });
+  });
+
+  it("is asked to tell its time, however old", async () => {
+    const started = await oidc.startLogin(false);
+    const asked = new URL(started?.url ?? "").searchParams;
+    expect([asked.get("max_age"), asked.get("prompt")]).toEqual(["31536000", null]);
+  });
+
   it("holds a name of bounded length, on one line", async () => {
     provider.claims = { name: `\u0000<b>\n${"x".repeat(1000)}`, email: 7 };
     const proof = await login();
