@@ -218,13 +218,15 @@ function auditRoute({ store }: Deps): Route {
 }
 
 function entryOf(entry: AuditEntry): z.input<typeof entryShape> {
+  // Where an operator works from is no concern of the customer's.
+  const isOperator = entry.actor.kind === "operator";
   return {
     id: entry.id,
     at: iso(entry.atMs),
     action: entry.action,
     actor: entry.actor.kind,
-    address: entry.actor.address,
-    user_agent: entry.actor.userAgent,
+    address: isOperator ? null : entry.actor.address,
+    user_agent: isOperator ? null : entry.actor.userAgent,
     detail: { ...entry.detail },
   };
 }

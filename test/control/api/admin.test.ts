@@ -73,7 +73,13 @@ describe("an operator", () => {
     expect(fieldOf(audit.json, "entries.0")).toMatchObject({
       action: "account.plan",
       actor: "operator",
+      // Only the operators may see from where they work.
+      ...{ address: null, user_agent: null },
     });
+    const [kept] = await site.store.there.owner.query(
+      "select address from touchdown.audit where actor_kind = 'operator' order by id desc limit 1",
+    );
+    expect(kept).toEqual({ address: "127.0.0.1" });
     const plans = await ada.call("GET", "/api/v1/admin/plans");
     const named = Object.values(Object(fieldOf(plans.json, "plans")));
     expect(named.find((one) => fieldOf(one, "name") === "Pro")).toMatchObject({ accounts: 1 });
