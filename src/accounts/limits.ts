@@ -48,6 +48,8 @@ export const DATABASE_CONNECTIONS_MAX = 8;
 export const DATABASE_WAITING_MAX = 256;
 /** Timeout of connecting to the accounts database, in milliseconds. */
 export const DATABASE_CONNECT_MS_MAX = 5_000;
+/** How long the end of a connection waits for the server, in milliseconds. */
+export const DATABASE_CLOSE_MS_MAX = 1_000;
 /** Statement timeout in milliseconds. */
 export const DATABASE_STATEMENT_MS_MAX = 10_000;
 /** Bytes of a copy processed per event-loop turn; a chunk may exceed it. */

@@ -15,6 +15,7 @@ import { messageOf, SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { SnapshotQuery } from "../keys/snapshot-query.ts";
 import {
+  DATABASE_CLOSE_MS_MAX,
   DATABASE_CONNECT_MS_MAX,
   DATABASE_CONNECTIONS_MAX,
   DATABASE_LISTEN_HEARTBEAT_MS,
@@ -335,7 +336,7 @@ function listenOn(
     if (client !== which) return;
     client = null;
     timer?.cancel();
-    void close(which);
+    void close(which, clock);
     if (stopped) return;
     counters.connectionsLost += 1;
     on.lost();
@@ -358,17 +359,20 @@ function listenOn(
       timer?.cancel();
       const last = client;
       client = null;
-      if (last !== null) await close(last);
+      if (last !== null) await close(last, clock);
     },
   };
 }
 
-async function close(client: pg.Client): Promise<void> {
+async function close(client: pg.Client, clock: Clock): Promise<void> {
+  // The client waits for the server to close too, which a silent host never does.
+  const timer = clock.after(DATABASE_CLOSE_MS_MAX, () => client.connection.stream.destroy());
   try {
     await client.end();
   } catch {
     // Already closed, as intended.
   }
+  timer.cancel();
 }
 
 /** `pg` declares mutable arrays; ours are read-only. */

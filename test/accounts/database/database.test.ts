@@ -2,8 +2,8 @@ import { createServer, type Server, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { createDatabase, requireConnectable } from "../../../src/accounts/database/database.ts";
 import { DatabaseError } from "../../../src/accounts/database/database-error.ts";
-import { DATABASE_RETRY_MS_MIN } from "../../../src/accounts/limits.ts";
-import { systemClock } from "../../../src/core/clock.ts";
+import { DATABASE_CLOSE_MS_MAX, DATABASE_RETRY_MS_MIN } from "../../../src/accounts/limits.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { silent, testDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/wait.ts";
@@ -19,14 +19,14 @@ const kindOf = (promise: Promise<unknown>): Promise<unknown> =>
   );
 
 /** A database connected to this server, and its warnings. */
-async function databaseAt(server: Server) {
+async function databaseAt(server: Server, clock: Clock = systemClock) {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
   const warnings: string[] = [];
   const log = { ...silent, warn: (_: object, message: string) => void warnings.push(message) };
   const url = `postgres://u:p@127.0.0.1:${port}/x`;
-  return { database: createDatabase({ ...deps, log }, { url }), warnings };
+  return { database: createDatabase({ clock, log }, { url }), warnings };
 }
 
 describe("an address whose TLS file is gone", () => {
@@ -165,18 +165,23 @@ describe("database that shuts down", () => {
   const RESULT = Buffer.concat([wireMessage("C", "SELECT 0\0"), READY]);
   const SHUTDOWN = wireMessage("E", "SFATAL\0C57P01\0Mterminating connection\0\0");
 
+  /** Answers a client's statements with nothing; `end` answers its end. */
+  function serve(socket: Socket, end: () => void): void {
+    socket.once("data", () => {
+      socket.write(Buffer.concat([wireMessage("R", "\0\0\0\0"), READY]));
+      socket.on("data", (request) => {
+        if (request.toString("latin1", 0, 1) === "Q") socket.write(RESULT);
+        else end();
+      });
+    });
+  }
+
   /** The warnings if the server shuts down before, or right after, the pool is stopped. */
   async function warningsWhen(when: "before" | "after"): Promise<readonly string[]> {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {
       sockets.push(socket);
-      socket.once("data", () => {
-        socket.write(Buffer.concat([wireMessage("R", "\0\0\0\0"), READY]));
-        socket.on("data", (request) => {
-          if (request.toString("latin1", 0, 1) === "Q") socket.write(RESULT);
-          else socket.end(SHUTDOWN);
-        });
-      });
+      serve(socket, () => socket.end(SHUTDOWN));
     });
     const { database, warnings } = await databaseAt(server);
     await database.query("select");
@@ -193,6 +198,31 @@ describe("database that shuts down", () => {
   it("is logged as the end of a connection, unless the pool ended it", async () => {
     expect(await warningsWhen("before")).toEqual(["a connection to the accounts database ended"]);
     expect(await warningsWhen("after")).toEqual([]);
+  });
+
+  it("does not keep a process that stops, even if it never closes its connection", async () => {
+    const clock = createFakeClock();
+    const sockets: Socket[] = [];
+    let ended = false;
+    const server = createServer({ allowHalfOpen: true }, (socket) => {
+      sockets.push(socket);
+      serve(socket, () => {
+        ended = true;
+      });
+    });
+    const { database } = await databaseAt(server, clock);
+    let connects = 0;
+    const connected = (): void => {
+      connects += 1;
+    };
+    database.listen("test_events", { notice() {}, connected, lost() {} });
+    await until("the channel is connected", () => connects === 1);
+    const stopped = database.stop();
+    await until("the end of the connection", () => ended);
+    clock.advance(DATABASE_CLOSE_MS_MAX);
+    await stopped;
+    for (const socket of sockets) socket.destroy();
+    server.close();
   });
 });
 
