@@ -1,5 +1,5 @@
 /**
- * Queries the admin listeners of all edges in parallel, with a limit on concurrency, and a timeout
+ * Queries the admin listeners of all edges in parallel, with limits on concurrency, and a timeout
  * and a size limit per edge. An edge that does not respond, or responds with something unexpected,
  * is listed by name and does not block the others. An older edge that does not know the path is
  * therefore not mistaken for one that has no data.
@@ -7,7 +7,12 @@
 
 import type { Named } from "../config/site-types.ts";
 import { type Clock, withTimeout } from "../core/clock.ts";
-import { EDGE_RESPONSE_BYTES_MAX, EDGE_RESPONSE_MS_MAX, EDGES_QUERIED_MAX } from "./limits.ts";
+import {
+  EDGE_REQUESTS_MAX,
+  EDGE_RESPONSE_BYTES_MAX,
+  EDGE_RESPONSE_MS_MAX,
+  EDGES_QUERIED_MAX,
+} from "./limits.ts";
 
 export interface EdgeResponses<T> {
   /** Responses of the edges that have data. */
@@ -40,6 +45,20 @@ export interface Edges {
 
 export function createEdges(clock: Clock, edges: readonly Named[]): Edges {
   const counters = { asked: 0, failed: 0 };
+  /** Requests in progress, by the edge's address. */
+  const open = new Map<string, number>();
+
+  /** @throws when there is no response, no JSON, or too many requests to this edge */
+  async function fetchFrom(at: string, pathAndQuery: string): Promise<EdgeResponse> {
+    const before = open.get(at) ?? 0;
+    if (before >= EDGE_REQUESTS_MAX) throw new Error("too many requests at a time");
+    open.set(at, before + 1);
+    try {
+      return await fetchJson(clock, at + pathAndQuery);
+    } finally {
+      open.set(at, (open.get(at) ?? 1) - 1);
+    }
+  }
 
   async function responsesOf<T>(
     { path, accountId, query = {} }: EdgeQuery,
@@ -51,7 +70,7 @@ export function createEdges(clock: Clock, edges: readonly Named[]): Edges {
     const askOne = async ({ name, at }: Named): Promise<void> => {
       counters.asked += 1;
       try {
-        const body = read(await fetchJson(clock, `${at}${path}?${asked}`));
+        const body = read(await fetchFrom(at, `${path}?${asked}`));
         if (body !== null) responses.push({ edge: name, body });
       } catch {
         // Only the name of the edge is returned; the cause is in that edge's own log and metrics.

@@ -70,6 +70,8 @@ export const EDGE_RESPONSE_MS_MAX = 2_000;
 export const EDGE_RESPONSE_BYTES_MAX = 256 * 1024;
 /** Edges that are queried in parallel for one request. */
 export const EDGES_QUERIED_MAX = 16;
+/** Requests to one edge at a time, whoever they are for; a further one is not made. */
+export const EDGE_REQUESTS_MAX = 64;
 /** Event streams of one account, and of the process. */
 export const EVENT_STREAMS_PER_ACCOUNT_MAX = 4;
 export const EVENT_STREAMS_MAX = 1024;

@@ -2,7 +2,11 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { createEdges } from "../../src/control/edges.ts";
-import { EDGE_RESPONSE_BYTES_MAX, EDGE_RESPONSE_MS_MAX } from "../../src/control/limits.ts";
+import {
+  EDGE_REQUESTS_MAX,
+  EDGE_RESPONSE_BYTES_MAX,
+  EDGE_RESPONSE_MS_MAX,
+} from "../../src/control/limits.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { until } from "../support/wait.ts";
 
@@ -91,5 +95,22 @@ describe("edges", () => {
     await until("being asked", () => silent.asked.length > 0);
     clock.advance(EDGE_RESPONSE_MS_MAX);
     expect((await asking).unreachable).toEqual(["silent"]);
+  });
+
+  it("get a bounded number of requests at a time, over all users", async () => {
+    const clock = createFakeClock();
+    const silent = await edge("silent", null, "");
+    const edges = createEdges(clock, [silent]);
+    const ask = (accountId: string) => edges.ask({ path: "/", accountId }, whole);
+    const asking = Array.from({ length: EDGE_REQUESTS_MAX }, (_, user) => ask(`user ${user}`));
+    expect((await ask("one more")).unreachable).toEqual(["silent"]);
+    await until("being asked", () => silent.asked.length === EDGE_REQUESTS_MAX);
+    clock.advance(EDGE_RESPONSE_MS_MAX);
+    await Promise.all(asking);
+    const last = ask("after those");
+    await until("being asked again", () => silent.asked.length > EDGE_REQUESTS_MAX);
+    clock.advance(EDGE_RESPONSE_MS_MAX);
+    await last;
+    expect(silent.asked).toHaveLength(EDGE_REQUESTS_MAX + 1);
   });
 });
