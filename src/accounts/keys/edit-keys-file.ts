@@ -11,11 +11,14 @@
 import {
   closeSync,
   existsSync,
+  fchmodSync,
+  fchownSync,
   fsyncSync,
   openSync,
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { encodeKey } from "../../core/encoding.ts";
@@ -182,7 +185,7 @@ function sameKeys(found: readonly FileKey[], expected: readonly FileKey[]): bool
   });
 }
 
-/** Replaces the file's text by the result of `edit`; readable by the owner only. */
+/** Replaces the file's text by the result of `edit`; a new file is readable by the owner only. */
 function changeFile(path: string, edit: (text: string) => string): void {
   const target = existsSync(path) ? realpathSync(path) : path;
   const temporaryPath = `${target}.new`;
@@ -194,7 +197,9 @@ function changeFile(path: string, edit: (text: string) => string): void {
   }
   try {
     try {
-      writeFileSync(handle, edit(existsSync(target) ? readKeysText(target) : NEW_FILE));
+      const exists = existsSync(target);
+      if (exists) keepOwner(handle, target);
+      writeFileSync(handle, edit(exists ? readKeysText(target) : NEW_FILE));
       fsyncSync(handle);
     } finally {
       closeSync(handle);
@@ -203,6 +208,17 @@ function changeFile(path: string, edit: (text: string) => string): void {
   } catch (cause) {
     rmSync(temporaryPath, { force: true });
     throw cause instanceof SetupError ? cause : failure(`${path} cannot be written`, cause);
+  }
+}
+
+/** The edge's user must still be able to read a file that root has changed. */
+function keepOwner(handle: number, target: string): void {
+  const { uid, gid, mode } = statSync(target);
+  try {
+    fchownSync(handle, uid, gid);
+    fchmodSync(handle, mode & 0o777);
+  } catch {
+    // Only root can give a file away; whoever else may replace it owns it from now on.
   }
 }
 

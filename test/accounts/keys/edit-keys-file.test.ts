@@ -1,4 +1,6 @@
 import {
+  chmodSync,
+  chownSync,
   existsSync,
   mkdtempSync,
   readFileSync,
@@ -44,6 +46,18 @@ label = """
 [plans.Gold]
 rate_per_second = 500
 burst = 1000`;
+
+describe("a file that exists", () => {
+  it.runIf(process.getuid?.() === 0)("keeps its owner and mode when root changes it", () => {
+    writeFileSync(path, HAND_WRITTEN);
+    chownSync(path, 1234, 2345);
+    chmodSync(path, 0o640);
+    const { token } = createKey(path, { account: "acme", plan: "Beta" });
+    revokeKey(path, token);
+    const { uid, gid, mode } = statSync(path);
+    expect([uid, gid, mode & 0o777]).toEqual([1234, 2345, 0o640]);
+  });
+});
 
 describe("createKey", () => {
   it("creates the file with plan Beta, with mode 600 and without the token", () => {
