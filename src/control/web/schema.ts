@@ -23,8 +23,8 @@ export function cursor(form: RegExp) {
   return z.string().regex(form, "must be what `next` of the page before says");
 }
 
-/** A record id in a path. A malformed id names nothing. */
-export const id = z.uuid();
+/** A record id in a request, in the form of the store. A malformed id names nothing. */
+export const id = z.uuid().toLowerCase();
 
 export const label = z
   .string()

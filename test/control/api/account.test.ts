@@ -91,6 +91,21 @@ describe("an account", () => {
     const key = String(fieldOf(keys.json, "keys.0.id"));
     const one = await grace.call("GET", `/api/v1/usage?key=${key}&region=fra`);
     expect(fieldOf(one.json, "totals.requests")).toBe(0);
+    await site.store.there.owner.query(
+      `insert into touchdown.usage_minutes
+         (account_id, at, key_id, edge, region, requests, accepted, wire, slots)
+       values ($1, $2, $3, 'e', 'fra', 7, 7, array_fill(0::bigint, '{32}'),
+         array_fill(0::bigint, '{20}'))`,
+      [
+        fieldOf((await grace.call("GET", "/api/v1/me")).json, "account.id"),
+        new Date(site.clock.unixMs() - (site.clock.unixMs() % 60_000)),
+        key,
+      ],
+    );
+    for (const text of [key, key.toUpperCase()]) {
+      const used = await grace.call("GET", `/api/v1/usage?key=${text}&region=fra`);
+      expect(fieldOf(used.json, "totals.requests")).toBe(7);
+    }
     expect(reasonOf(await grace.call("GET", "/api/v1/usage?key=1"))).toBe("invalid_request");
     expect(reasonOf(await grace.call("GET", "/api/v1/usage?region=a%00b"))).toBe("invalid_request");
   });
