@@ -6,7 +6,7 @@ export const MIGRATION_MS_MAX = 300_000;
 export const VAULT_KEYS_MAX = 16;
 /** Live keys of an account, unless its plan grants another number. */
 export const KEYS_PER_ACCOUNT_MAX = 20;
-/** Keys of an account that a list shows, ended ones included. */
+/** Keys of an account that a list shows, ended ones included; more if more of them are live. */
 export const KEY_RECORDS_SHOWN_MAX = 500;
 /** Networks that one key may be restricted to. */
 export const KEY_CIDRS_MAX = 32;

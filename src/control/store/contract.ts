@@ -196,7 +196,7 @@ export interface KeyChallenge {
 }
 
 export interface Keys {
-  /** Live keys first, then by age; at most `KEY_RECORDS_SHOWN_MAX`. */
+  /** All live keys, then ended ones by age up to `KEY_RECORDS_SHOWN_MAX` keys in all. */
   list(accountId: string): Promise<readonly KeyRecord[]>;
   byId(accountId: string, keyId: string): Promise<KeyRecord | null>;
   create(accountId: string, options: KeyOptions, actor: Actor): Promise<Result<FreshKey>>;

@@ -76,7 +76,10 @@ export function createOwnKeys(deps: StoreDeps, options: KeyStoreOptions): OwnKey
       const nowMs = clock.unixMs();
       const rows = await database.query<KeyRow>(
         `select ${KEY_COLUMNS} from touchdown.keys k where k.account_id = $1
-         order by ${isLive(2)} desc, k.created_at desc, k.id limit $3`,
+         order by ${isLive(2)} desc, k.created_at desc, k.id
+         limit greatest($3::bigint, (
+           select count(*) from touchdown.keys k where k.account_id = $1 and ${isLive(2)}
+         ))`,
         [accountId, instant(nowMs), KEY_RECORDS_SHOWN_MAX],
       );
       return rows.map((row) => keyOf(row, nowMs));

@@ -3,7 +3,11 @@ import { describe, expect, it } from "vitest";
 import { clientKeyOf } from "../../../src/accounts/keys/client-key.ts";
 import { looksMistyped } from "../../../src/accounts/keys/format.ts";
 import { publicKeySha256 } from "../../../src/accounts/keys/public-key.ts";
-import { KEY_LIFE_MS_MAX, KEYS_PER_ACCOUNT_MAX } from "../../../src/control/limits.ts";
+import {
+  KEY_LIFE_MS_MAX,
+  KEY_RECORDS_SHOWN_MAX,
+  KEYS_PER_ACCOUNT_MAX,
+} from "../../../src/control/limits.ts";
 import { hintOf, keysMax } from "../../../src/control/store/keys.ts";
 import { sha256 } from "../../../src/control/store/records.ts";
 import { insertPlan } from "../../support/plans.ts";
@@ -132,6 +136,21 @@ describe("the number of keys", () => {
     const [first] = await store.keys.list(account.id);
     value(await store.keys.revoke(account.id, first?.id ?? "", actor));
     expect(reasonOf(await store.keys.create(account.id, plain, actor))).toBeNull();
+  });
+
+  it("may be so large that the list shows live keys alone, and all of them", async () => {
+    const { id } = await user();
+    const [first] = await store.keys.list(id);
+    value(await store.keys.revoke(id, first?.id ?? "", actor));
+    expect(await store.keys.list(id)).toHaveLength(1);
+    await there.owner.query(
+      `insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+       select gen_random_uuid(), $1, sha256(('list ' || n)::bytea), 'td_…', '', now()
+       from generate_series(1, $2::int) n`,
+      [id, KEY_RECORDS_SHOWN_MAX + 1],
+    );
+    const states = (await store.keys.list(id)).map(({ state }) => state);
+    expect(states).toEqual(Array(KEY_RECORDS_SHOWN_MAX + 1).fill("live"));
   });
 
   it("is what the plan grants", () => {
