@@ -103,7 +103,7 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): R
 }
 
 function spendArguments({ count, intervalNs, ageNs }: Spent): readonly [number, number, number] {
-  return [count, Math.ceil(intervalNs / NS_PER_US), Math.floor(ageNs / NS_PER_US)];
+  return [count, intervalNs / NS_PER_US, Math.floor(ageNs / NS_PER_US)];
 }
 
 /** Parses a response of two numbers. */
@@ -116,8 +116,9 @@ const PREFIX = "touchdown:bucket:";
 const RETRY_MS_MAX = 5_000;
 
 /**
- * KEYS: account; ARGV: requests, microseconds per request, microseconds since the first of them,
- * expiry in milliseconds. Returns how many microseconds the bucket is below full.
+ * KEYS: account; ARGV: requests, microseconds per request (a fraction for fast plans), microseconds
+ * since the first of them, expiry in milliseconds. Returns how many microseconds the bucket is
+ * below full.
  */
 const SPEND = `
 local time = redis.call('TIME')

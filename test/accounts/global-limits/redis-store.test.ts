@@ -78,6 +78,10 @@ describe.skipIf(program === undefined)(`global limit store, ${title}`, () => {
     expect(await store?.spend([spent])).toEqual([2_000_000]);
   });
 
+  it("counts a request at its exact cost, which may be a fraction of a microsecond", async () => {
+    expect(await spend("fast", 3_600 * 700_000, 1e9 / 700_000)).toEqual([HOUR_US]);
+  });
+
   it("keeps the debt, without an extra wait, when its clock is set back", async () => {
     await spend("back", 3, HOUR_NS);
     // The state that results when the clock was one day ahead until now.
