@@ -117,7 +117,9 @@ async function register(
   const name = cutText(identity.name, NAME_CHARS_MAX);
   const now = instant(deps.clock.unixMs());
   const [known] = await tx.query<{ readonly account_id: string }>(
-    `update touchdown.identities set last_login_at = $3, email = $4, name = $5
+    // A provider whose userinfo failed tells neither; what it told before is still known.
+    `update touchdown.identities
+     set last_login_at = $3, email = coalesce($4, email), name = coalesce($5, name)
      where issuer = $1 and subject = $2 returning account_id`,
     [issuer, subject, now, email, name],
   );

@@ -24,6 +24,14 @@ describe("registering", () => {
     ]);
   });
 
+  it("keeps the name and the e-mail that a later login does not tell", async () => {
+    const identity = identityOf();
+    const { account } = value(await store.accounts.register(identity, actor));
+    value(await store.accounts.register({ ...identity, email: null, name: null }, actor));
+    const { email, name } = identity;
+    expect(await store.accounts.identities(account.id)).toMatchObject([{ email, name }]);
+  });
+
   it("creates one account from many parallel first logins", async () => {
     const identity = identityOf();
     const register = () => store.accounts.register(identity, actor);
