@@ -89,9 +89,11 @@ export function createLogin({ store, oidc, log }: LoginDeps, options: LoginOptio
     const { account } = registered.value;
     const actor = actorOf(account.id, back);
     const operator = options.admins.includes(`${identity.issuer} ${identity.subject}`);
-    if (operator && !account.admin) {
-      await store.accounts.setAdmin(account.id, true, { ...actor, kind: "system" });
-    }
+    const system = { ...actor, kind: "system" } as const;
+    if (operator && !account.admin) await store.accounts.setAdmin(account.id, true, system);
+    // Another identity of the account may be in the list, or `control` gave the right with an older
+    // list while this one started.
+    if (!operator && account.admin) await store.accounts.revokeAdmins(options.admins, system);
     const { authenticatedAtMs } = proof;
     const before = back.secret === null ? null : await store.sessions.touch(back.secret);
     if (before !== null && back.secret !== null) {

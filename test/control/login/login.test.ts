@@ -47,6 +47,18 @@ describe("a login", () => {
     expect((await browser.call("GET", "/api/v1/admin/accounts")).status).toBe(200);
   });
 
+  it("takes the admin right from a user that the configuration does not name", async () => {
+    const browser = new Browser(site.url);
+    await browser.login("grace");
+    const id = fieldOf((await browser.call("GET", "/api/v1/me")).json, "account.id");
+    const grant = "update touchdown.accounts set admin = true where id = $1";
+    await site.store.there.owner.query(grant, [id]);
+    const rights = async () => fieldOf((await browser.call("GET", "/api/v1/me")).json, "rights");
+    expect(await rights()).toEqual(["admin"]);
+    await browser.login("grace");
+    expect(await rights()).toEqual([]);
+  });
+
   it("sets cookies for this host alone, out of reach of scripts", async () => {
     const browser = new Browser(site.url);
     const back = await browser.throughProvider(await browser.startLogin(), "grace");
