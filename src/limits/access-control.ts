@@ -15,7 +15,7 @@ import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import { type Rejection, rateLimitMessage } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
-import { intervalNs, waitNs } from "./gcra.ts";
+import { boundedNs, intervalNs, waitNs } from "./gcra.ts";
 import { KEY_MESSAGES } from "./key-messages.ts";
 import { type LimitState, LocalLimitStates } from "./local-state.ts";
 
@@ -290,7 +290,10 @@ export function keyLimitName(keyId: string): string {
 }
 
 function waitOf(state: LimitState | undefined, limit: KeyLimit, nowNs: number): number {
-  return waitNs(state?.fullNs ?? 0, nowNs, intervalNs(limit.ratePerSecond), limit.burst);
+  if (state === undefined) return 0;
+  const interval = intervalNs(limit.ratePerSecond);
+  state.fullNs = boundedNs(state.fullNs, nowNs, interval, limit.burst);
+  return waitNs(state.fullNs, nowNs, interval, limit.burst);
 }
 
 /** Why a key is not valid here and now, in two messages. */

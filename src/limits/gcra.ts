@@ -29,6 +29,17 @@ export function waitNs(fullNs: number, nowNs: number, interval: number, burst: n
   return Math.max(0, fullNs - nowNs - (burst - 1) * interval);
 }
 
+/**
+ * The state where the limit may have been raised: that of a lower one, which would block requests
+ * for as long as its own burst takes, is lowered to the most that this limit leaves.
+ */
+export function boundedNs(fullNs: number, nowNs: number, interval: number, burst: number): number {
+  return Math.min(fullNs, nowNs + burst * interval + THREADS_APART_NS);
+}
+
+/** By how much the times of threads that charge one limit may differ. */
+const THREADS_APART_NS = 1_000_000_000;
+
 /** The state after a request was charged at `nowNs`. */
 export function charged(fullNs: number, nowNs: number, interval: number): number {
   return Math.max(fullNs, nowNs) + interval;

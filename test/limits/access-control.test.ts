@@ -166,6 +166,16 @@ describe("charge", () => {
     expect(access.charge(principal("a", 10, 30), SECOND)).toBe(0);
   });
 
+  it("keeps no state that a raised limit cannot have left", () => {
+    const access = accessWith({});
+    for (let i = 0; i < 100; i += 1) access.charge(principal("a", 0.1, 100), SECOND);
+    const raised = principal("a", 100, 50);
+    const waitNs = access.charge(raised, SECOND);
+    // Of the lower one: 10 s for each of 100.
+    expect(waitNs).toBeLessThan(2 * SECOND);
+    expect(access.charge(raised, SECOND + waitNs)).toBe(0);
+  });
+
   it("evicts accounts with a full bucket", () => {
     const access = accessWith({});
     for (let i = 0; i < 5_000; i += 1)

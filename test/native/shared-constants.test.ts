@@ -122,6 +122,7 @@ const EQUAL: readonly Pair[] = [
     "STREAMS_PER_INTERVAL_MIN INTERVAL_MS SLOW_MS STUCK_MS ROOM ANNOUNCED_SHARE FORGET_MS",
   ),
   ...alike("quic/limits.rs", "src/engine/limits.ts", "SUBMISSION_UNITS_MAX"),
+  ...alike("submit/rate_limit.rs", "src/limits/gcra.ts", "THREADS_APART_NS"),
   ...alike(
     "submit/records.rs",
     "src/engine/submission-record.ts",

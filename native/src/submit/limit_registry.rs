@@ -169,7 +169,7 @@ impl LimitRegistry {
         limit: Limit,
     ) -> f64 {
         let Some(share) = self.share_of(is_shared, limit) else {
-            return state.local.try_charge(now_ns, limit);
+            return local(state, now_ns, limit).try_charge(now_ns, limit);
         };
         let wait_ns = state.global.wait_ns(now_ns, share);
         if wait_ns > 0.0 {
@@ -186,11 +186,11 @@ impl LimitRegistry {
         late_wait_ns
     }
 
-    /// How long the next request would have to wait. Changes nothing.
+    /// How long the next request would have to wait. Charges nothing.
     #[must_use]
     pub fn wait_ns(&self, state: &LimitState, is_shared: bool, now_ns: f64, limit: Limit) -> f64 {
         match self.share_of(is_shared, limit) {
-            None => state.local.wait_ns(now_ns, limit),
+            None => local(state, now_ns, limit).wait_ns(now_ns, limit),
             Some(share) => state.global.wait_ns(now_ns, share),
         }
     }
@@ -205,7 +205,7 @@ impl LimitRegistry {
         limit: Limit,
     ) -> (u32, f64) {
         match self.share_of(is_shared, limit) {
-            None => state.local.available(now_ns, limit),
+            None => local(state, now_ns, limit).available(now_ns, limit),
             Some(share) => state.global.available(now_ns, share),
         }
     }
@@ -323,6 +323,12 @@ fn new_state(name: &str) -> Arc<LimitState> {
         count: AtomicU32::new(0),
         is_listed: AtomicBool::new(false),
     })
+}
+
+/// The bucket of this edge alone. A shared one may have more to make up for than one limit leaves.
+fn local(state: &LimitState, now_ns: f64, limit: Limit) -> &Bucket {
+    state.local.bound(now_ns, limit);
+    &state.local
 }
 
 #[cfg(test)]

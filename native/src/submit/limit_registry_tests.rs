@@ -30,6 +30,25 @@ fn names(limits: &LimitRegistry, count_max: usize) -> Vec<(u32, String)> {
 }
 
 #[test]
+fn a_raised_limit_keeps_no_state_that_it_cannot_have_left() {
+    let (limits, state) = shared(0);
+    let low = Limit::of(Rate { rate_per_second: 0.1, burst: 100.0 });
+    for _ in 0..100 {
+        assert_eq!(limits.try_charge(&state, false, NOW_NS, low), 0.0);
+    }
+    let raised = limit(5.0);
+    // Of the lower one: 10 s for each of 100.
+    let wait_ns = limits.wait_ns(&state, false, NOW_NS, raised);
+    assert_eq!(wait_ns, 1e9 + INTERVAL_NS);
+    assert_eq!(limits.available(&state, false, NOW_NS + wait_ns, raised).0, 1);
+    assert_eq!(limits.try_charge(&state, false, NOW_NS + wait_ns, raised), 0.0);
+    // One that is shared keeps it.
+    limits.set_edge_count(1);
+    state.global.replace(0.0, NOW_NS + 100e9);
+    assert_eq!(limits.try_charge(&state, true, NOW_NS, raised), 100e9 - 4.0 * INTERVAL_NS);
+}
+
+#[test]
 fn a_name_has_one_state() {
     let (limits, state) = shared(0);
     assert!(Arc::ptr_eq(&state, &limits.state("acme", NOW_NS)));

@@ -10,6 +10,8 @@ use std::sync::atomic::Ordering::SeqCst;
 const NS_PER_S: f64 = 1e9;
 /// Wait of a request that no waiting would admit.
 const FOREVER_NS: f64 = f64::INFINITY;
+/// `THREADS_APART_NS` of `src/limits/gcra.ts`.
+const THREADS_APART_NS: f64 = 1_000_000_000.0;
 /// 31 years.
 const INTERVAL_NS_MAX: f64 = 1e18;
 
@@ -65,6 +67,16 @@ impl Bucket {
     #[must_use]
     pub fn full_ns(&self) -> f64 {
         f64::from_bits(self.0.load(SeqCst))
+    }
+
+    /// Lowers the state of an earlier, lower limit, as `boundedNs` of `src/limits/gcra.ts`.
+    pub fn bound(&self, now_ns: f64, limit: Limit) {
+        let full_ns = self.full_ns();
+        let most_ns = now_ns + limit.burst * limit.interval_ns + THREADS_APART_NS;
+        if full_ns > most_ns {
+            // A thread that has charged it meanwhile has bounded it, too.
+            self.replace(full_ns, most_ns);
+        }
     }
 
     /// How long the next request would have to wait. Changes nothing.
