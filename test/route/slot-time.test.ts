@@ -30,6 +30,17 @@ describe("slot time of a source", () => {
     }
   });
 
+  it("is that of the network also if several slots arrive at once", () => {
+    for (const atOnce of [2, 3, 8]) {
+      const time = createSlotTime();
+      for (let slot = 0; slot < 60; slot += 1) {
+        const atMs = Math.floor(slot / atOnce) * atOnce * 400 + (slot % atOnce);
+        time.add("start", slot, atMs * MS);
+      }
+      expect(time.ms).toBeCloseTo(400);
+    }
+  });
+
   it("is null for end events, repeated slots and slots after a gap", () => {
     const time = createSlotTime();
     for (let slot = 0; slot < 20; slot += 1) time.add("end", slot, slot * 250 * MS);
