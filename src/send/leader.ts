@@ -373,7 +373,7 @@ export class Leader {
     if (connection.over) return null;
     if (connection.engineConnection !== null) return connection;
     // No leader saw this attempt, but it shows that the leader cannot be reached from here.
-    this.#backoff.ended("local", 0, nowNs);
+    this.#backoff.ended("local", 0, false, nowNs);
     this.#deliveries.stats.end("local", false, false);
     this.#deps.counters.connectionsFailed += 1;
     return null;
@@ -446,7 +446,8 @@ export class Leader {
     stats.end(name, connection.liveNs !== 0, connection.carried);
     if (stats.markUnreachable(name, connection.liveNs !== 0, connection.carried))
       this.#deps.onLeaderUnreachable();
-    if (connection !== this.#retiring) this.#backoff.ended(name, connection.liveNs, nowNs);
+    if (connection !== this.#retiring)
+      this.#backoff.ended(name, connection.liveNs, connection.carried, nowNs);
     if (policy.single) this.#single = true;
     // The leader does not report which one was too large; the legacy size is always accepted.
     if (name === "invalid_stream" && connection.bytesMax > LEGACY_TRANSACTION_BYTES_MAX) {

@@ -2,10 +2,11 @@
  * When a leader may be tried again. No I/O of its own.
  *
  * The wait after a close comes from the table in close-policy.ts; each consecutive failure doubles
- * it, up to `reconnectMsMax`, and a connection that lived long enough resets the count. At most
- * eight attempts fall into the period in which a leader grants eight: Agave counts the new
- * connections of each address, and ignores an address above that for minutes
- * (`streamer/src/nonblocking/connection_rate_limiter.rs`, 4.3, 2026-11).
+ * it, up to `reconnectMsMax`, and a connection that lived long enough resets the count. So does one
+ * that was evicted after it carried a delivery: a full node evicts all the time, and accepts the
+ * next connection as well. At most eight attempts fall into the period in which a leader grants
+ * eight: Agave counts the new connections of each address, and ignores an address above that for
+ * minutes (`streamer/src/nonblocking/connection_rate_limiter.rs`, 4.3, 2026-11).
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
@@ -30,7 +31,7 @@ const DOUBLINGS_MAX = 16;
 export class ReconnectBackoff {
   /** `Clock.nowNs` from which the next attempt is allowed. */
   nextAttemptNs = 0;
-  /** Consecutive connections that did not live long enough. */
+  /** Consecutive connections that neither lived long enough nor were evicted after use. */
   failures = 0;
   #attemptNs = 0;
   /** Times of the last attempts, as a ring. */
@@ -50,14 +51,19 @@ export class ReconnectBackoff {
     this.nextAttemptNs = this.#budgetNs();
   }
 
-  /** A connection ended now; `liveNs`: since when it was live, 0 if it never was. */
-  ended(name: CloseReason, liveNs: number, nowNs: number): void {
+  /**
+   * A connection ended now; `liveNs`: since when it was live, 0 if it never was; `carried`: it
+   * carried at least one delivery.
+   */
+  ended(name: CloseReason, liveNs: number, carried: boolean, nowNs: number): void {
     const { reconnectMs, reconnectMsMax, random } = this.#options;
+    const { wait, from, next }: ClosePolicy = CLOSE_POLICIES[name];
     const livedNs = liveNs === 0 ? 0 : nowNs - liveNs;
-    if (livedNs >= CLEARING_LIVES * reconnectMs * NS_PER_MS) this.failures = 0;
+    const livedLong = livedNs >= CLEARING_LIVES * reconnectMs * NS_PER_MS;
+    const evictedAfterUse = next === "before_window" && carried;
+    if (livedLong || evictedAfterUse) this.failures = 0;
     this.failures += 1;
 
-    const { wait, from }: ClosePolicy = CLOSE_POLICIES[name];
     const doublings = Math.min(this.failures - 1, DOUBLINGS_MAX);
     const pauseMs = Math.min(wait * reconnectMs * 2 ** doublings, reconnectMsMax);
     const jitteredNs = pauseMs * (1 + JITTER_SHARE * random()) * NS_PER_MS;

@@ -194,6 +194,18 @@ describe("attempts", () => {
     expect(fixture.transport.made.length).toBe(2);
   });
 
+  it("return a second after each eviction of a connection that was used", async () => {
+    const fixture = await startFixture(planOf([A]));
+    for (let count = 1; count <= 10; count += 1) {
+      fixture.transport.to(A).admit();
+      expect(fixture.send()).toBe(1);
+      fixture.clock.advance(10_000);
+      fixture.transport.to(A).end({ kind: "app", code: 1 });
+      fixture.clock.advance(1_050);
+      expect(fixture.transport.made.length).toBe(count + 1);
+    }
+  });
+
   it("wait for the window of a leader that evicts idle connections", async () => {
     const fixture = await startFixture(planOf([A], [B]));
     const plan = (ahead: number) => {

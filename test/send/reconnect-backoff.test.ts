@@ -13,7 +13,7 @@ function nextMs(
   backoff = new ReconnectBackoff(options),
 ): number {
   backoff.recordAttempt(0);
-  backoff.ended(name, liveMs * NS_PER_MS, endMs * NS_PER_MS);
+  backoff.ended(name, liveMs * NS_PER_MS, false, endMs * NS_PER_MS);
   return backoff.nextAttemptNs / NS_PER_MS;
 }
 
@@ -42,7 +42,7 @@ describe("the wait before the next attempt", () => {
     for (let count = 0; count < 6; count += 1) {
       const startNs = backoff.nextAttemptNs;
       backoff.recordAttempt(startNs);
-      backoff.ended("unanswered", 0, startNs + 3_000 * NS_PER_MS);
+      backoff.ended("unanswered", 0, false, startNs + 3_000 * NS_PER_MS);
       pauses.push((backoff.nextAttemptNs - startNs) / NS_PER_MS);
     }
     expect(pauses).toEqual([8_000, 16_000, 32_000, 64_000, 64_000, 64_000]);
@@ -57,7 +57,7 @@ describe("the wait before the next attempt", () => {
       backoff.recordAttempt(nowNs);
       attempts.push(nowMs - 20_000);
       // It claims a long life, so that no wait grows.
-      backoff.ended("closed", nowNs - 16_000 * NS_PER_MS, nowNs);
+      backoff.ended("closed", nowNs - 16_000 * NS_PER_MS, false, nowNs);
     }
     const within = (ms: number) => attempts.filter((it) => it >= ms && it < ms + 60_000).length;
     expect(Math.max(...attempts.map(within))).toBe(8);
@@ -69,6 +69,22 @@ describe("the wait before the next attempt", () => {
     const backoff = new ReconnectBackoff(options);
     for (let count = 0; count < 3; count += 1) nextMs("disallowed", 0, 0, backoff);
     expect(nextMs("disallowed", 20_000, 1, backoff)).toBe(28_000);
+  });
+
+  it.each([
+    ["evicted", true, [1_000, 1_000, 1_000]],
+    ["evicted", false, [1_000, 2_000, 4_000]],
+    ["closed", true, [1_000, 2_000, 4_000]],
+  ] as const)("after connections that ended as %s, used: %s, is %j", (name, used, pauses) => {
+    const backoff = new ReconnectBackoff(options);
+    const found = pauses.map(() => {
+      const liveNs = backoff.nextAttemptNs;
+      backoff.recordAttempt(liveNs);
+      const endNs = liveNs + 10_000 * NS_PER_MS;
+      backoff.ended(name, liveNs, used, endNs);
+      return (backoff.nextAttemptNs - endNs) / NS_PER_MS;
+    });
+    expect(found).toEqual(pauses);
   });
 
   it("is lengthened by up to a quarter", () => {
