@@ -71,6 +71,8 @@ export class QuicConnection implements EngineConnection {
   readonly #stopped = new Set<number>();
   readonly #trip: RoundTrip;
   readonly #silenceNs: number;
+  /** When the handshake completed; 0: not yet. */
+  #establishedNs = 0;
   #nextStream = FIRST_STREAM;
   #nextStreamOpen = false;
   streamBytesMax = 0;
@@ -254,19 +256,27 @@ export class QuicConnection implements EngineConnection {
     const nowNs = this.#hooks.nowNs();
     // quiche waits at least three of its longest round trips, and may misestimate those.
     if (this.#isTimedOut(nowNs)) return -1;
-    const { owedNs } = this.#trip;
+    const owedNs = this.#streamOwedNs || this.#trip.owedNs;
     const leftMs = (owedNs + this.#silenceNs - nowNs) / NS_PER_MS;
     const dueMs = this.#fireDue();
     return owedNs === 0 || dueMs < 0 ? dueMs : Math.min(dueMs, Math.ceil(leftMs));
   }
 
+  /** Since when the leader owes its first stream; 0: it does not. */
+  get #streamOwedNs(): number {
+    return this.admitted ? 0 : this.#establishedNs;
+  }
+
   /**
-   * Ends the connection after the idle time. Also checked before anything is sent: if this process
-   * was suspended for longer, its timers fire later, and quiche would treat the connection as
-   * alive.
+   * Ends the connection after the idle time, and after as long without a first stream, even where
+   * the leader responds: nothing else would end such a connection. Also checked before anything is
+   * sent: if this process was suspended for longer, its timers fire later, and quiche would treat
+   * the connection as alive.
    */
   #isTimedOut(nowNs: number): boolean {
-    if (!this.#trip.isOver(nowNs)) return false;
+    const owedNs = this.#streamOwedNs;
+    const isUnadmitted = owedNs !== 0 && nowNs - owedNs >= this.#silenceNs;
+    if (!isUnadmitted && !this.#trip.isOver(nowNs)) return false;
     this.close();
     this.#events.ended(SILENCE);
     return true;
@@ -306,6 +316,7 @@ export class QuicConnection implements EngineConnection {
 
   #establish(): void {
     this.established = true;
+    this.#establishedNs = this.#hooks.nowNs();
     this.streamBytesMax = this.#quiche.stats().peerInitialMaxStreamDataUni;
     this.#trip.us = this.#believedUs();
   }

@@ -93,8 +93,13 @@ const broken = (): never => {
   throw new Error("the binding's error");
 };
 
+const noStreams = stub<ReturnType<QuicheConnection["writable"]>>({
+  [Symbol.iterator]: () => [][Symbol.iterator](),
+});
+
 /** A connection after its handshake over a binding that the test controls. */
-function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void) {
+function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void, firstStreams = 1) {
+  let streams = firstStreams;
   const closes: (readonly [boolean, number])[] = [];
   const raw = stub<QuicheConnection>({
     recv: (bytes) => bytes.length,
@@ -103,7 +108,7 @@ function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void) {
     isEstablished: () => true,
     stats: () => stub<ReturnType<QuicheConnection["stats"]>>({ peerInitialMaxStreamDataUni: 100 }),
     pathStats: () => [],
-    peerStreamsLeftUni: () => 1,
+    peerStreamsLeftUni: () => streams,
     streamPriority: () => {},
     streamCapacity: () => 1_000,
     streamSend: (_stream, bytes) => bytes.length,
@@ -115,7 +120,8 @@ function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void) {
   });
   const fixture = connectionOver(raw, onProgress);
   fixture.connection.receive(BYTES);
-  expect(fixture.connection.admitted).toBe(true);
+  expect(fixture.connection.admitted).toBe(firstStreams > 0);
+  streams = 1;
   Object.assign(raw, changes);
   return { ...fixture, closes };
 }
@@ -139,6 +145,44 @@ describe("a connection's handshake", () => {
     meet();
     expect([connection.established, connection.admitted]).toEqual([true, false]);
     expect(connection.send(BYTES)).toBe(BLOCKED);
+  });
+});
+
+describe("a connection whose leader grants no stream", () => {
+  function waiting() {
+    const fixture = setup({ streams: 0 });
+    fixture.connection.open();
+    fixture.meet();
+    return fixture;
+  }
+
+  it("ends as silent the idle timeout after its handshake, although the leader responds", () => {
+    const { connection, meet, server, clock, pendingCloses, calls } = waiting();
+    for (let seconds = 1; seconds < SILENCE_MS / 1_000; seconds += 1) {
+      clock.advance(1_000);
+      connection.ping();
+      meet();
+    }
+    clock.advance(999);
+    connection.scanTimeouts();
+    expect(pendingCloses).toEqual([]);
+    clock.advance(1);
+    expect(connection.scanTimeouts()).toBe(-1);
+    expect(pendingCloses).toEqual([{ kind: "silence", code: 0 }]);
+    meet();
+    expect(server.peerError()).toMatchObject({ isApp: true, errorCode: 0 });
+    expect(calls.gone).toBe(1);
+  });
+
+  it("stays open where the leader grants one in that time", () => {
+    const binding = { timeout: () => 294_000, writable: () => noStreams };
+    const { connection, clock, pendingCloses } = stubbed(binding, undefined, 0);
+    clock.advance(SILENCE_MS - 1);
+    expect(connection.scanTimeouts()).toBe(1);
+    connection.receive(BYTES);
+    clock.advance(SILENCE_MS - 1);
+    expect([connection.scanTimeouts(), connection.admitted]).toEqual([294_000, true]);
+    expect(pendingCloses).toEqual([]);
   });
 });
 
@@ -315,14 +359,13 @@ describe("a connection's end", () => {
 });
 
 describe("a connection whose round trip quiche overestimates", () => {
-  type Streams = ReturnType<QuicheConnection["writable"]>;
   /** As after many losses: 98 s; quiche would wait three times that for a response. */
   function misjudged() {
     const path = stub<ReturnType<QuicheConnection["pathStats"]>[number]>({ rtt: 98_000 });
     const fixture = stubbed({
       pathStats: () => [path],
       timeout: () => 294_000,
-      writable: () => stub<Streams>({ [Symbol.iterator]: () => [][Symbol.iterator]() }),
+      writable: () => noStreams,
       streamFinished: () => true,
     });
     for (let sample = 0; sample < 8; sample += 1) {
