@@ -15,7 +15,7 @@ import { encodeKey, encodeSignature } from "../core/encoding.ts";
 import { type Calendar, WINDOW_SLOTS } from "./cluster-slots.ts";
 import type { Phase, SlotStep } from "./cluster-timeline.ts";
 import type { Decoded, Ledger } from "./ledger.ts";
-import type { RpcError } from "./ledger-errors.ts";
+import type { LedgerError, RpcError } from "./ledger-errors.ts";
 import { SANDBOX_HELD_MAX, SANDBOX_STATUSES_MAX } from "./limits.ts";
 
 export type Commitment = "processed" | "confirmed" | "finalized";
@@ -215,8 +215,10 @@ export class Bank {
     } else this.#hold(identity, decoded);
   }
 
-  airdrop(address: string, amount: bigint): string {
-    this.#deps.ledger.airdrop(address, amount);
+  /** The signature of the airdrop, or why there is none: its amount is too small or too large. */
+  airdrop(address: string, amount: bigint): string | LedgerError {
+    const error = this.#deps.ledger.airdrop(address, amount);
+    if (error !== null) return error;
     const digest = createHash("sha512").update(`${address} ${amount} ${this.#landed.size}`);
     const signature = encodeSignature(digest.digest());
     this.#record({ signature, ...this.#place(), err: null, leader: null });

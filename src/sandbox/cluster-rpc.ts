@@ -117,7 +117,11 @@ const METHODS: Readonly<Record<string, Method>> = {
   getMinimumBalanceForRentExemption: (_context, params) =>
     (RENT_OVERHEAD_BYTES + count(params, 0)) * RENT_LAMPORTS_PER_BYTE,
   getFeeForMessage,
-  requestAirdrop: ({ bank }, params) => bank.airdrop(key(params, 0), BigInt(count(params, 1))),
+  requestAirdrop({ bank }, params) {
+    const airdrop = bank.airdrop(key(params, 0), BigInt(count(params, 1)));
+    if (typeof airdrop === "string") return airdrop;
+    throw new RpcFault(-32603, `Internal error: ${JSON.stringify(airdrop.err)}`);
+  },
 };
 
 /** Executes one call; throws an `RpcFault` where the real RPC returns an error. */

@@ -209,8 +209,10 @@ export class SimulatedCluster {
     return this.#context.bank.statusOf(signature);
   }
 
+  /** @throws Error when the amount is too small or too large */
   airdrop(address: string, lamports: bigint): void {
-    this.#context.bank.airdrop(address, lamports);
+    const airdrop = this.#context.bank.airdrop(address, lamports);
+    if (typeof airdrop !== "string") throw new Error(`no airdrop: ${JSON.stringify(airdrop.err)}`);
   }
 
   balance(address: string): bigint {

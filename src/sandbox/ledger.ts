@@ -43,8 +43,8 @@ export interface Ledger {
   execute(decoded: Decoded): LedgerError | null;
   /** The same, but changes no account. */
   simulate(decoded: Decoded): LedgerError | null;
-  /** Adds lamports to an account. */
-  airdrop(address: string, amount: bigint): void;
+  /** Adds lamports to an account; null on success. */
+  airdrop(address: string, amount: bigint): LedgerError | null;
   /** Lamports of an account, 0 if it does not exist. */
   balance(address: string): bigint;
   account(address: string): Account | null;
@@ -83,7 +83,10 @@ function createExecutingLedger(machine: LiteSVM): Ledger {
       const result = machine.simulateTransaction(transaction);
       return "err" in result ? ledgerError(result.err()) : null;
     },
-    airdrop: (address, amount) => void machine.airdrop(addressOf(address), lamports(amount)),
+    airdrop(address, amount) {
+      const result = machine.airdrop(addressOf(address), lamports(amount));
+      return result !== null && "err" in result ? ledgerError(result.err()) : null;
+    },
     balance: (address) => machine.getBalance(addressOf(address)) ?? 0n,
     account(address) {
       const found = machine.getAccount(addressOf(address));
@@ -107,7 +110,10 @@ export function createBlindLedger(): Ledger {
     decode,
     execute: () => null,
     simulate: () => null,
-    airdrop: (address, amount) => void balances.set(address, balance(address) + amount),
+    airdrop(address, amount) {
+      balances.set(address, balance(address) + amount);
+      return null;
+    },
     balance,
     account(address) {
       const found = balances.get(address);

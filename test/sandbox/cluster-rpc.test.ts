@@ -103,6 +103,16 @@ describe("web3.js on the simulated cluster", () => {
   });
 });
 
+describe("an airdrop", () => {
+  it.each([1, 890_879, 2e15])("of %i lamports that did not happen is an error", async (amount) => {
+    const { cluster, post } = await setUpRunning();
+    const { address: owner } = newKeypair();
+    const { text } = await post({ id: 1, method: "requestAirdrop", params: [owner, amount] });
+    expect(JSON.parse(text)).toMatchObject({ error: { code: -32603 } });
+    expect(cluster.balance(owner)).toBe(0n);
+  });
+});
+
 describe("kit on the simulated cluster", () => {
   it("reads what it needs to send a transaction and to observe its landing", async () => {
     const { cluster, rpcUrl } = await setUpRunning();

@@ -1,5 +1,13 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { alpenglow, endAll, land, SLOT_MS, setUpByHand, setUpRunning } from "./cluster-fixture.ts";
+import {
+  alpenglow,
+  endAll,
+  LEADERS,
+  land,
+  SLOT_MS,
+  setUpByHand,
+  setUpRunning,
+} from "./cluster-fixture.ts";
 
 afterEach(endAll);
 
@@ -52,6 +60,15 @@ describe("the simulated cluster", () => {
       ...["started 1", "ended 1", "confirmed 1", "started 2"],
       ...["ended 2", "confirmed 2", "started 3"],
     ]);
+  });
+
+  it("lands no airdrop that leaves its account below the minimum for rent", async () => {
+    const { cluster, landed, payer } = await setUpByHand();
+    const owner = LEADERS[0]?.identity ?? "";
+    expect(() => cluster.airdrop(owner, 1n)).toThrow("InsufficientFundsForRent");
+    expect(landed).toEqual([]);
+    cluster.airdrop(payer.address, 1n);
+    expect(landed).toHaveLength(1);
   });
 
   it("leaves no timer behind when it is stopped", async () => {
