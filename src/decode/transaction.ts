@@ -28,6 +28,7 @@ import { parseV1, V1_FIRST_BYTE, V1_KEYS_OFFSET } from "./v1.ts";
 export interface TipRule {
   /** The accounts that a tip may go to, 32 bytes each. */
   readonly tipAccounts: readonly Uint8Array[];
+  /** -1: no tip is required. */
   readonly lamportsMin: number;
 }
 

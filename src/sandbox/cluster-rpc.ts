@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 import { decodeBase58, decodeBase64, encodeBase64, encodeKey } from "../core/encoding.ts";
 import type { Bank, Block, Commitment, Landed } from "./cluster-bank.ts";
 import type { Calendar } from "./cluster-slots.ts";
-import type { Ledger } from "./ledger.ts";
+import { LAMPORTS_PER_SIGNATURE, type Ledger } from "./ledger.ts";
 
 export interface ClusterLeader {
   /** Base58. */
@@ -74,7 +74,6 @@ const SLOT_LEADERS_MAX = 5000;
 const STATUSES_MAX = 256;
 /** Slots behind after which a validator is delinquent. Agave `rpc/src/rpc.rs`, 4.3, 2026-11. */
 const DELINQUENT_SLOTS = 128;
-const LAMPORTS_PER_SIGNATURE = 5000;
 /** An account's size in bytes besides its data, and lamports for two years of one byte. */
 const RENT_OVERHEAD_BYTES = 128;
 const RENT_LAMPORTS_PER_BYTE = 6960;

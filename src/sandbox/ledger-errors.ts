@@ -65,6 +65,11 @@ export function ledgerError(raw: RawError): LedgerError {
   return { err: { DuplicateInstruction: raw.index }, lands: false };
 }
 
+/** Whether a transaction with this error changes nothing but the payer's balance, by its fee. */
+export function isFeeOnly({ err }: LedgerError): boolean {
+  return typeof err === "string" && FEE_ONLY.has(err);
+}
+
 function instructionError(raw: number | object): RpcError {
   if (typeof raw === "number") return INSTRUCTION_FIELDLESS[raw] ?? "GenericError";
   if ("code" in raw) return { Custom: raw.code };

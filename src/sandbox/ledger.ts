@@ -5,6 +5,9 @@
  * and therefore checks the age of blockhashes. If LiteSVM's binary cannot be loaded, as on an
  * unsupported platform, transactions land without execution, `executes` is false, and balances
  * include only airdrops. Durable nonces are not simulated.
+ *
+ * Note: of a transaction that lands without being executed, the virtual machine takes no fee; this
+ * ledger does.
  */
 
 import {
@@ -16,7 +19,8 @@ import {
 } from "@solana/kit";
 import type { LiteSVM } from "litesvm";
 import { encodeKey, encodeSignature } from "../core/encoding.ts";
-import { type LedgerError, ledgerError } from "./ledger-errors.ts";
+import { createTransactionDecoder } from "../decode/transaction.ts";
+import { isFeeOnly, type LedgerError, ledgerError } from "./ledger-errors.ts";
 
 /** A transaction as the cluster sees it before execution. */
 export interface Decoded {
@@ -24,6 +28,8 @@ export interface Decoded {
   readonly signature: string;
   /** The recent blockhash, base58. */
   readonly blockhash: string;
+  /** Base and priority fee, which it pays where it lands. */
+  readonly feeLamports: bigint;
   readonly transaction: Transaction;
 }
 
@@ -50,6 +56,7 @@ export interface Ledger {
   account(address: string): Account | null;
 }
 
+export const LAMPORTS_PER_SIGNATURE = 5000;
 const SYSTEM_PROGRAM = encodeKey(new Uint8Array(32));
 
 /** A ledger without accounts, on LiteSVM if it loads. */
@@ -72,12 +79,23 @@ async function loadMachine(): Promise<LiteSVM | null> {
 function createExecutingLedger(machine: LiteSVM): Ledger {
   // The cluster passes only addresses that it decoded or checked itself.
   const addressOf = (address: string): Address => address as Address;
+  function charge({ transaction, feeLamports }: Decoded): void {
+    const [payer] = Object.keys(transaction.signatures);
+    const found = payer === undefined ? null : machine.getAccount(addressOf(payer));
+    if (found?.exists !== true) return;
+    const left = found.lamports > feeLamports ? found.lamports - feeLamports : 0n;
+    machine.setAccount({ ...found, lamports: lamports(left) });
+  }
+
   return {
     executes: true,
     decode,
-    execute({ transaction }) {
-      const result = machine.sendTransaction(transaction);
-      return "err" in result ? ledgerError(result.err()) : null;
+    execute(decoded) {
+      const result = machine.sendTransaction(decoded.transaction);
+      if (!("err" in result)) return null;
+      const error = ledgerError(result.err());
+      if (isFeeOnly(error)) charge(decoded);
+      return error;
     },
     simulate({ transaction }) {
       const result = machine.simulateTransaction(transaction);
@@ -124,15 +142,25 @@ export function createBlindLedger(): Ledger {
   };
 }
 
+const feeDecoder = createTransactionDecoder({ tipAccounts: [], lamportsMin: -1 });
+
+function feeOf(bytes: Uint8Array, signatureCount: number): bigint {
+  const found = feeDecoder.decode(bytes);
+  const priorityFeeLamports = found.kind === "accepted" ? found.priorityFeeLamports : 0;
+  return BigInt(signatureCount * LAMPORTS_PER_SIGNATURE) + BigInt(priorityFeeLamports);
+}
+
 function decode(bytes: Uint8Array): Decoded | null {
   try {
     // Copied: the bytes are borrowed, and kit's decoder keeps views of its input.
     const transaction = getTransactionDecoder().decode(new Uint8Array(bytes));
     const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
-    const first = Object.values(transaction.signatures)[0];
+    const signatures = Object.values(transaction.signatures);
+    const [first] = signatures;
     const blockhash = "lifetimeToken" in message ? message.lifetimeToken : undefined;
     if (first === null || first === undefined || blockhash === undefined) return null;
-    return { signature: encodeSignature(first), blockhash, transaction };
+    const feeLamports = feeOf(bytes, signatures.length);
+    return { signature: encodeSignature(first), blockhash, feeLamports, transaction };
   } catch {
     // kit throws for bytes that it cannot decode; a leader drops them silently.
     return null;

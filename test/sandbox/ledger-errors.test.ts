@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ledgerError } from "../../src/sandbox/ledger-errors.ts";
+import { isFeeOnly, ledgerError } from "../../src/sandbox/ledger-errors.ts";
 
 describe("an error of the virtual machine", () => {
   it("has the name at its index in the network's enumeration", () => {
@@ -7,6 +7,11 @@ describe("an error of the virtual machine", () => {
     expect(ledgerError(34)).toEqual({ err: "CommitCancelled", lands: false });
     expect(ledgerError(3)).toEqual({ err: "ProgramAccountNotFound", lands: true });
     expect(ledgerError(999)).toEqual({ err: "SanitizeFailure", lands: false });
+  });
+
+  it("leaves the fee alone to be paid where a program could not be loaded", () => {
+    const raws = [3, 6, { index: 0, err: () => 0 }, { accountIndex: 0 }];
+    expect(raws.map((raw) => isFeeOnly(ledgerError(raw)))).toEqual([true, false, false, false]);
   });
 
   it("keeps its fields", () => {

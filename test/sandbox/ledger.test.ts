@@ -6,7 +6,15 @@ import {
   type Decoded,
   type Ledger,
 } from "../../src/sandbox/ledger.ts";
-import { buildTransaction, newKeypair } from "../support/transactions.ts";
+import {
+  buildTransaction,
+  computeUnitLimit,
+  computeUnitPrice,
+  type InstructionSpec,
+  loadedAccountsLimit,
+  memo,
+  newKeypair,
+} from "../support/transactions.ts";
 
 function decoded(ledger: Ledger, bytes: Uint8Array): Decoded {
   const found = ledger.decode(bytes);
@@ -57,6 +65,30 @@ describe("the ledger", () => {
     const tips = [{ to: randomBytes(32), lamports: 9_000_000_000 }];
     const error = ledger.execute(decoded(ledger, buildTransaction({ payer, tips }).bytes));
     expect(error).toEqual({ err: { InstructionError: [0, { Custom: 1 }] }, lands: true });
+  });
+
+  const cosigner = newKeypair();
+  const noProgram: InstructionSpec = {
+    program: randomBytes(32),
+    accounts: [{ key: cosigner.publicKey, signer: true, writable: false }],
+    data: new Uint8Array(0),
+  };
+  // 100 lamports for each compute unit.
+  const price = computeUnitPrice(100_000_000);
+  it.each<readonly [string, bigint, readonly InstructionSpec[]]>([
+    ["InvalidProgramForExecution", 10_000n, [noProgram]],
+    ["InvalidProgramForExecution", 30_000n, [price, computeUnitLimit(200), noProgram]],
+    ["MaxLoadedAccountsDataSizeExceeded", 5_000n, [loadedAccountsLimit(1), memo("x")]],
+  ])("lands a transaction with %s, which pays %i lamports", async (err, fee, instructions) => {
+    const ledger = await createLedger();
+    const payer = newKeypair();
+    ledger.airdrop(payer.address, 1_000_000_000n);
+    const { bytes } = buildTransaction({ payer, instructions, signers: [cosigner] });
+    const transaction = decoded(ledger, bytes);
+    expect(ledger.simulate(transaction)).toEqual({ err, lands: true });
+    expect(ledger.balance(payer.address)).toBe(1_000_000_000n);
+    expect(ledger.execute(transaction)).toEqual({ err, lands: true });
+    expect(ledger.balance(payer.address)).toBe(1_000_000_000n - fee);
   });
 
   it("decodes a copy, so the bytes may be reused", async () => {
