@@ -316,7 +316,7 @@ export class ClusterThread {
   #startThread(): void {
     const { clock, entry } = this.#deps;
     const height = this.#height;
-    // A first height is checked less, and may be that of a node that lags.
+    // Without it the new thread would accept any two first heights that are close to each other.
     const knownHeight = height === null ? null : { height, sinceNs: this.#heightNs };
     const options = { ...this.#options, knownHeight };
     const made = this.#first ?? createClusterWorker(options, this.#memory, entry);

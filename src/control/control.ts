@@ -70,7 +70,8 @@ export async function startControl(config: ControlConfig, deps: ControlDeps): Pr
   const parts = buildControl(config, deps);
   const { oidc, web, admin, eventStreams, upkeep, log } = parts;
   // A login grants the right; who is not in the list any more loses it here, in open sessions too.
-  const revoked = await deps.store.accounts.revokeAdmins(config.admins, SYSTEM);
+  const everyOther = { except: config.admins, accountId: null };
+  const revoked = await deps.store.accounts.revokeAdmins(everyOther, SYSTEM);
   if (revoked > 0) log.info({ accounts: revoked }, "accounts lost the admin right: not in admins");
   const { port } = await web.start();
   let adminPort: number;

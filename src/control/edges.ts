@@ -53,6 +53,7 @@ export function createEdges(clock: Clock, edges: readonly Named[]): Edges {
     const before = open.get(at) ?? 0;
     if (before >= EDGE_REQUESTS_MAX) throw new Error("too many requests at a time");
     open.set(at, before + 1);
+    counters.asked += 1;
     try {
       return await fetchJson(clock, at + pathAndQuery);
     } finally {
@@ -68,12 +69,11 @@ export function createEdges(clock: Clock, edges: readonly Named[]): Edges {
     const responses: { readonly edge: string; readonly body: T }[] = [];
     const unreachable: string[] = [];
     const askOne = async ({ name, at }: Named): Promise<void> => {
-      counters.asked += 1;
       try {
         const body = read(await fetchFrom(at, `${path}?${asked}`));
         if (body !== null) responses.push({ edge: name, body });
       } catch {
-        // Only the name of the edge is returned; the cause is in that edge's own log and metrics.
+        // Only the name of the edge is returned; what that edge refused is in its own log.
         counters.failed += 1;
         unreachable.push(name);
       }

@@ -81,8 +81,8 @@ export interface InHand {
   /** Transactions whose end is not known yet. */
   readonly transactions: number;
   /**
-   * Whether the process that this one replaced is still there: it learns ends of transactions that
-   * the successor gets from this process alone.
+   * Whether the process that this one replaced is still there: it learns the ends of its
+   * transactions, and this process alone passes them on to the successor.
    */
   readonly hasPredecessor: boolean;
 }

@@ -27,8 +27,8 @@ export interface SlotTime {
 
 /** Starts more slots apart say little about one slot's time. */
 const GAP_SLOTS_MAX = 8;
-/** Slots that arrive at a shorter distance, in milliseconds, were reported several at once. */
-const BUNCHED_MS = SLOT_TIME_MS_MIN / 2;
+/** Starts that arrive at a shorter distance, in milliseconds, were reported several at once. */
+const BUNCHED_MS = 4;
 /** Polled slots must be this far apart: the poll's period is then a small part of the span. */
 const POLLED_SPAN_SLOTS = 32;
 /** Polled spans kept for the median: half of them suffice to show a new slot time. */
@@ -59,8 +59,9 @@ export function createSlotTime(): SlotTime {
       const first = last.slot < 0;
       if (!first && gap < gapMin) return;
       const spanMs = (nowNs - last.atNs) / NS_PER_MS;
-      // An overloaded node reports several at once: the first of them is one span from the next.
-      if (!first && gap <= gapMax && spanMs < gap * BUNCHED_MS) return;
+      // An overloaded node reports several at once. Only the first of them counts: from it to the
+      // first of the next ones is a true span.
+      if (kind === "start" && !first && gap <= gapMax && spanMs < gap * BUNCHED_MS) return;
       last.slot = slot;
       last.atNs = nowNs;
       if (!first && gap <= gapMax) sample(kind === "start" ? started : asked, spanMs / gap);

@@ -4,8 +4,8 @@
  * Waits are in units of `reconnectMs`, the time in which a leader grants one address one more new
  * connection (Agave: eight per minute). The wait counts from the end of the connection, and from
  * the attempt for a leader that never answered or a local error. Each consecutive failure doubles
- * the wait. An evicted connection was idle on a full node: it is reopened later, just
- * before it is needed.
+ * the wait, but for an eviction after a delivery (`reconnect-backoff.ts`). A full node evicts idle
+ * connections: such a one is reopened later, just before it is needed.
  *
  * Close codes: Agave `streamer/src/nonblocking/quic.rs`, 4.3, 2026-11. Firedancer closes with
  * transport codes only.
@@ -18,7 +18,7 @@ export interface ClosePolicy {
   readonly wait: number;
   /** What the wait counts from. */
   readonly from: "attempt" | "end";
-  /** `before_window`: not before the leader window requires it, and later after each eviction. */
+  /** `before_window`: not before the leader window requires it, and later each time it was idle. */
   readonly next: "soon" | "before_window";
   /** Whether no second connection replaces a live one until the next connection is admitted. */
   readonly single: boolean;

@@ -133,16 +133,18 @@ describe("the receipts of a replaced process", () => {
     old.outcome(id, "acked");
     const landed = old.accept(2);
     old.land(landed);
+    old.accept(3);
     await exporter.start(send);
     exporter.retired();
     await pause();
     old.outcome(id, "acked", leaderB);
-    // A repetition, which is not sent again, and one that is.
+    // A repetition, which is not sent again, and those that are: of one that landed, and in flight.
     old.receipts.addSubmitter(transaction(1).bytes, 1, "other");
     old.accept(2, "other");
+    old.accept(3, "other");
     clock.advance(RECEIPTS_ROUND_MS);
     await pause();
-    for (const number of [1, 2]) {
+    for (const number of [1, 2, 3]) {
       for (const account of ["acme", "other"]) {
         expect(next.find(number, account)).not.toBeNull();
         expect(next.find(number, account)).toEqual(old.find(number, account));

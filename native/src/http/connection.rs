@@ -245,7 +245,8 @@ impl Client {
     #[must_use]
     pub(crate) fn is_busy(&self) -> bool {
         let is_under_way = self.proxied.as_ref().is_some_and(ProxiedRequest::is_under_way);
-        self.is_body_pending() || is_under_way || self.socket.unwritten() > 0
+        let is_response_unread = self.socket.unwritten() > 0 || self.close == Close::Lingering;
+        self.is_body_pending() || is_under_way || is_response_unread
     }
 
     /// Whether nothing is in progress: no request, complete or not, and no response. A handshake is

@@ -207,6 +207,21 @@ fn stopping_reports_idle_when_all_requests_are_answered() {
 }
 
 #[test]
+fn stopping_waits_for_a_client_that_still_sends_a_refused_request() {
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut client = TestClient::to(address);
+    client.send_text(post("known", &"x".repeat(100_000)).get(..1_000).unwrap());
+    assert!(client.receive().starts_with("TooLarge"));
+    assert!(server.handle.send(Command::Stop));
+    server.run_turns();
+    assert_eq!((server.open_count(), server.log.lock().unwrap().idle), (1, false));
+    drop(client);
+    server.run_turns();
+    assert!(server.log.lock().unwrap().idle);
+}
+
+#[test]
 fn without_keep_alive_each_connection_closes_with_its_response_and_new_ones_are_accepted() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);

@@ -107,8 +107,10 @@ export function createGeyserWatcher(
 
   function check(): void {
     const { reconnectMs } = options;
-    const isLive = within(aliveNs, reconnectMs) && within(dataNs, PINGS_ONLY_FACTOR * reconnectMs);
-    if (stream === null || isLive) return;
+    const isAlive = within(aliveNs, reconnectMs);
+    if (stream === null || (isAlive && within(dataNs, PINGS_ONLY_FACTOR * reconnectMs))) return;
+    // It lived for long, and the cluster may stand still: the next one need not wait.
+    if (isAlive) waits.reset();
     stream.end();
     counters.geyserSilent += 1;
     lost("it was silent");

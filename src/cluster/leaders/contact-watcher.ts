@@ -26,17 +26,22 @@ export function createContactWatcher(
   /** Addresses in the accepted response, and when it arrived. */
   let known = 0;
   let acceptedNs = 0;
+  /** Clusters so far: a response that was requested from the one before counts no more. */
+  let clusters = 0;
 
   const loop = createPollLoop({
     clock,
     backOff,
     async poll() {
       counters.contactFetches += 1;
+      const cluster = clusters;
       const contacts = await rpc.contacts();
+      if (cluster !== clusters) return CONTACTS_GAP_MS;
       const count = contacts.filter(({ address }) => address !== null).length;
       const ageMs = (clock.nowNs() - acceptedNs) / NS_PER_MS;
-      if (count === 0 || (count * 2 < known && ageMs < CONTACTS_SHORT_MS_MAX)) {
-        throw new Error(`${count} nodes take QUIC transactions; ${known} before`);
+      if (count === 0) throw new Error("no node takes QUIC transactions");
+      if (count * 2 < known && ageMs < CONTACTS_SHORT_MS_MAX) {
+        throw new Error(`only ${count} nodes take QUIC transactions; ${known} did before`);
       }
       known = count;
       acceptedNs = clock.nowNs();
@@ -52,6 +57,7 @@ export function createContactWatcher(
     ...loop,
     forget() {
       known = 0;
+      clusters += 1;
       loop.pollNow(CONTACTS_GAP_MS);
     },
   };

@@ -2,8 +2,9 @@
  * Keeps the set of delinquent leaders: those whose slots are most likely to stay empty; and the
  * stake of each identity, from the same response.
  *
- * On failure the known set stays until a newer one is read; a response that names most validators
- * delinquent counts as one.
+ * On failure the known set stays until a newer one is read. A response by which most of the stake
+ * is delinquent counts as a failure: a cluster without that stake makes no blocks, so the node saw
+ * no recent votes.
  */
 
 import { createPollLoop, type PollLoop, warnAtFirst } from "../polling-loop.ts";
@@ -20,12 +21,22 @@ export function createVoteWatcher(
     async poll() {
       counters.voteFetches += 1;
       const { delinquent, stakes } = await rpc.votes();
-      sink.setDelinquent(delinquent);
       sink.setStakes(stakes);
+      const silent = sumOf(delinquent.map((identity) => stakes.get(identity) ?? 0));
+      const all = sumOf([...stakes.values()]);
+      if (silent * 2 > all) {
+        const share = Math.round((silent / all) * 100);
+        throw new Error(`${share} % of the stake is delinquent by getVoteAccounts`);
+      }
+      sink.setDelinquent(delinquent);
       return intervalMs;
     },
     onFailure: warnAtFirst(log, "the delinquent leaders could not be read", () => {
       counters.voteFailures += 1;
     }),
   });
+}
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
 }

@@ -91,9 +91,11 @@ export function createLogin({ store, oidc, log }: LoginDeps, options: LoginOptio
     const operator = options.admins.includes(`${identity.issuer} ${identity.subject}`);
     const system = { ...actor, kind: "system" } as const;
     if (operator && !account.admin) await store.accounts.setAdmin(account.id, true, system);
-    // Another identity of the account may be in the list, or `control` gave the right with an older
-    // list while this one started.
-    if (!operator && account.admin) await store.accounts.revokeAdmins(options.admins, system);
+    // While this process started, another one may have given the right by an older list. It stays
+    // where another identity of the account is in the list.
+    if (!operator && account.admin) {
+      await store.accounts.revokeAdmins({ except: options.admins, accountId: account.id }, system);
+    }
     const { authenticatedAtMs } = proof;
     const before = back.secret === null ? null : await store.sessions.touch(back.secret);
     if (before !== null && back.secret !== null) {

@@ -144,7 +144,8 @@ export class Oidc {
   async finish(query: string, attempt: Attempt, fresh: boolean): Promise<Finished> {
     if (this.#known === null) return { kind: "unavailable", detail: "not discovered" };
     const provider = this.#afresh(this.#known);
-    // The user can remove `prompt` and `max_age` from the address, so who can prove it has to.
+    // The user can remove `prompt` and `max_age` from the address, so a provider that supports
+    // `auth_time` must send it.
     const canProve = provider.serverMetadata().claims_supported?.includes("auth_time") === true;
     try {
       const tokens = await authorizationCodeGrant(

@@ -11,6 +11,7 @@ import type {
   AccountSummary,
   Accounts,
   Actor,
+  AdminRevocation,
   AuditAction,
   Identity,
   IdentityRecord,
@@ -92,7 +93,7 @@ export function createAccounts(deps: StoreDeps, options: KeyStoreOptions): Accou
       changeAccount(deps, id, "account.admin", { admin }, actor, (tx, account) =>
         setAdmin(tx, account, admin),
       ),
-    revokeAdmins: (except, actor) => revokeAdmins(deps, except, actor),
+    revokeAdmins: (of, actor) => revokeAdmins(deps, of, actor),
   };
 }
 
@@ -209,16 +210,17 @@ async function setAdmin(tx: Queryable, account: Account, admin: boolean): Promis
 
 function revokeAdmins(
   { database, clock }: StoreDeps,
-  except: readonly string[],
+  { except, accountId }: AdminRevocation,
   actor: Actor,
 ): Promise<number> {
   return database.transaction(async (tx) => {
     const changed = await tx.query<{ readonly id: string }>(
-      `update touchdown.accounts a set admin = false where admin and not exists (
+      `update touchdown.accounts a set admin = false
+       where admin and a.id = coalesce($2::uuid, a.id) and not exists (
          select from touchdown.identities i
          where i.account_id = a.id and i.issuer || ' ' || i.subject = any($1)
        ) returning id`,
-      [except],
+      [except, accountId],
     );
     for (const { id } of changed) await note(tx, clock, id, "account.admin", REVOKED, actor);
     return changed.length;

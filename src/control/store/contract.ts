@@ -135,11 +135,16 @@ export interface Accounts {
   /** Every edge rejects the keys of a disabled account; its sessions and tokens end. */
   setDisabled(id: string, disabled: boolean, actor: Actor): Promise<Result<Account>>;
   setAdmin(id: string, admin: boolean, actor: Actor): Promise<Result<Account>>;
-  /**
-   * Removes the admin right of every account that none of these identities logs in to, each as
-   * "issuer subject"; returns their number.
-   */
-  revokeAdmins(except: readonly string[], actor: Actor): Promise<number>;
+  /** Removes the admin right; returns how many accounts had it. */
+  revokeAdmins(of: AdminRevocation, actor: Actor): Promise<number>;
+}
+
+/** Whose admin right ends. */
+export interface AdminRevocation {
+  /** Accounts that one of these identities logs in to keep it; each as "issuer subject". */
+  readonly except: readonly string[];
+  /** null: all other accounts. */
+  readonly accountId: string | null;
 }
 
 export interface Plans {

@@ -212,6 +212,7 @@ describe("gRPC watcher", () => {
     for (const waitMs of [500, 1000, 2000, 4000]) {
       const before = streams.length;
       events().update({ kind: "ping" });
+      events().update({ kind: "other" });
       events().closed("too many streams");
       clock.advance(waitMs - 1);
       expect(streams).toHaveLength(before);
@@ -252,8 +253,12 @@ describe("gRPC watcher", () => {
     expect(streams).toHaveLength(1);
     pingFor(2_500);
     expect([streams[0]?.ended, counters.geyserSilent]).toEqual([true, 1]);
-    clock.advance(500);
-    expect(streams).toHaveLength(2);
+    // The cluster may stand still: none waits longer than the first.
+    for (const count of [2, 3, 4]) {
+      clock.advance(500);
+      expect(streams).toHaveLength(count);
+      pingFor(62_500);
+    }
     watcher.stop();
   });
 

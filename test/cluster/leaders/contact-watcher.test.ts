@@ -23,7 +23,7 @@ const contactsOf = (count: number): readonly Contact[] => [
   { identity: "none", address: null, version: null },
 ];
 
-function setUp(responses: (readonly Contact[] | Error)[]) {
+function setUp(responses: (readonly Contact[] | Error | Promise<readonly Contact[]>)[]) {
   const clock = createFakeClock();
   const counters = new ClusterCounters();
   const warnings: string[] = [];
@@ -105,6 +105,24 @@ describe("contact watcher", () => {
     await flushMicrotasks();
     // By now it is the cluster that shrank.
     expect(published).toEqual([contactsOf(9), few]);
+    watcher.stop();
+  });
+
+  it("drops a response that it requested from the cluster before", async () => {
+    let respond = (_: readonly Contact[]): void => {};
+    const late = new Promise<readonly Contact[]>((resolve) => {
+      respond = resolve;
+    });
+    const { clock, watcher, published } = setUp([late, contactsOf(2)]);
+    watcher.start();
+    await flushMicrotasks();
+    watcher.forget();
+    respond(contactsOf(9));
+    await flushMicrotasks();
+    expect(published).toEqual([]);
+    clock.advance(10_000);
+    await flushMicrotasks();
+    expect(published).toEqual([contactsOf(2)]);
     watcher.stop();
   });
 

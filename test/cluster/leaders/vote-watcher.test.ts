@@ -13,6 +13,7 @@ function setUp(sink: Partial<ClusterSink>) {
   const counters = new ClusterCounters();
   const warnings: string[] = [];
   const node = { delinquent: ["A"] as readonly string[], down: false };
+  const stakes = new Map(Object.entries({ A: 7, B: 1, C: 1, D: 8 }));
   const log = {
     info: () => undefined,
     warn: (_fields: object, text: string) => void warnings.push(text),
@@ -28,7 +29,7 @@ function setUp(sink: Partial<ClusterSink>) {
       rpc: {
         async votes() {
           if (node.down) throw new Error("unavailable");
-          return { delinquent: node.delinquent, stakes: new Map([["A", 7]]) };
+          return { delinquent: node.delinquent, stakes };
         },
       },
     },
@@ -67,6 +68,33 @@ describe("vote watcher", () => {
     watcher.stop();
   });
 
+  it("keeps the known list where a node names most of the stake delinquent", async () => {
+    const published: (readonly string[])[] = [];
+    const stakes: number[] = [];
+    const { watcher, clock, node, counters } = setUp({
+      setDelinquent: (list) => void published.push(list),
+      setStakes: (map) => void stakes.push(map.size),
+    });
+    // Three of four, but not half of the stake: 8.5 of 17.
+    node.delinquent = ["A", "B"];
+    watcher.start();
+    await flushMicrotasks();
+    node.delinquent = ["A", "B", "C"];
+    clock.advance(60_000);
+    await flushMicrotasks();
+    expect(counters.voteFailures).toBe(1);
+    node.delinquent = ["B", "C"];
+    clock.advance(500);
+    await flushMicrotasks();
+    expect(published).toEqual([
+      ["A", "B"],
+      ["B", "C"],
+    ]);
+    // Those of each response count, whatever its list says.
+    expect(stakes).toEqual([4, 4, 4]);
+    watcher.stop();
+  });
+
   it("publishes the stakes of the same response", async () => {
     const published: (readonly (readonly [string, number])[])[] = [];
     const { watcher, counters } = setUp({
@@ -74,7 +102,7 @@ describe("vote watcher", () => {
     });
     watcher.start();
     await flushMicrotasks();
-    expect(published).toEqual([[["A", 7]]]);
+    expect(published).toEqual([Object.entries({ A: 7, B: 1, C: 1, D: 8 })]);
     expect(counters.voteFetches).toBe(1);
     watcher.stop();
   });

@@ -8,6 +8,8 @@ import {
   type TestControl,
 } from "../../support/control.ts";
 
+const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
+
 let site: TestControl;
 beforeAll(async () => {
   site = await startTestControl();
@@ -55,8 +57,13 @@ describe("a login", () => {
     await site.store.there.owner.query(grant, [id]);
     const rights = async () => fieldOf((await browser.call("GET", "/api/v1/me")).json, "rights");
     expect(await rights()).toEqual(["admin"]);
+    // Of another account, and of an operator whose list this process does not have.
+    const other = await site.store.accounts.create("other", "Beta", SYSTEM_ACTOR);
+    if (other.kind === "refused") throw new Error(other.reason);
+    await site.store.there.owner.query(grant, [other.value.id]);
     await browser.login("grace");
     expect(await rights()).toEqual([]);
+    expect((await site.store.accounts.byId(other.value.id))?.admin).toBe(true);
   });
 
   it("sets cookies for this host alone, out of reach of scripts", async () => {

@@ -13,6 +13,16 @@ it("lets an account read as often as its plan lets it send", () => {
   expect(limit.counters).toMatchObject({ allowed: 4, limited: 1 });
 });
 
+it("keeps no state that a raised plan cannot have left", () => {
+  const limit = createReadLimit();
+  const low = testPrincipal("acme", { ...PLAN, ratePerSecond: 0.1, burst: 100 });
+  for (let i = 0; i < 100; i += 1) limit.charge(low, 1e9);
+  const raised = testPrincipal("acme", PLAN);
+  const waitNs = limit.charge(raised, 1e9);
+  expect(waitNs).toBeLessThan(2e9);
+  expect(limit.charge(raised, 1e9 + waitNs)).toBe(0);
+});
+
 it("tracks a bounded number of accounts, and evicts those with full buckets first", () => {
   const limit = createReadLimit(2);
   for (const account of ["a", "b"]) limit.charge(testPrincipal(account, PLAN), 1e9);
