@@ -181,16 +181,21 @@ function optionsOf(canvas, lines) {
     ],
     series: [
       {},
-      ...lines.map(({ label, colour, dash = [], values }) => ({
+      ...lines.map(({ label, colour, dash = [] }) => ({
         label,
         stroke: colours.series[colour - 1],
         width: 2,
         dash,
         spanGaps: false,
-        points: { size: 5, show: values.includes(null) },
+        points: { size: 5, show: hasGaps },
       })),
     ],
   };
+}
+
+/** Draws the points of a line with gaps, because no line leads to a value between two gaps. */
+function hasGaps(/** @type {any} */ plot, /** @type {number} */ line) {
+  return plot.data[line].includes(null);
 }
 
 /** Times of day, or dates if a tick is a day or more. @type {any} */
