@@ -1,6 +1,8 @@
 /** The activity of a key, as the pages show it. */
 
+import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../src/accounts/usage/usage-shape.ts";
 import { useBrowser } from "../support/browser-fixture.ts";
 import { open, revealedKey } from "../support/chromium.ts";
 import { untilResponse } from "../support/flow.ts";
@@ -49,21 +51,32 @@ describe("after a key was used, the page", () => {
   });
 
   it("Plan shows the limits and their use", async () => {
-    const { grace, page } = await traffic();
-    const used = async () => {
-      await open(grace, "Overview");
-      await open(grace, "Plan");
-      await page.getByRole("heading", { name: "Requests a second" }).waitFor();
-      const recent = await page
-        .getByRole("region", { name: "In the last two minutes" })
-        .innerText();
-      return Number(/(\d+)\s+requests?/.exec(recent)?.[1]);
+    const grace = await fixture.page("Grace");
+    const { page } = grace;
+    const { store, owner } = fixture.site;
+    const [key] = await store.keys.list(await fixture.site.accountOf("Grace"));
+    const counts = { requests: 2400, accepted: 2400, refused: 0, bytes: 0, landed: 0 };
+    const histograms = {
+      wire: Array.from({ length: USAGE_WIRE_BOUNDS_NS.length + 1 }, () => 0),
+      slots: Array.from({ length: USAGE_SLOT_BOUNDS.length + 1 }, () => 0),
     };
-    await expect.poll(used).toBeGreaterThanOrEqual(3);
+    const minute = Date.now() - 60_000;
+    const row = { key: key?.id, minute, ...counts, expired: 0, dropped: 0, ...histograms };
+    for (const edge of ["one", "two"]) {
+      await owner.query("select touchdown.edge_write_usage($1, 1, $2, 'local', $3)", [
+        randomUUID(),
+        edge,
+        JSON.stringify([{ ...row, reasons: [] }]),
+      ]);
+    }
+    await open(grace, "Plan");
+    const recent = page.getByRole("region", { name: "In the last two whole minutes" });
+    expect(await recent.innerText()).toMatch(/4,8\d\d\s+requests/);
     const rate = await page.getByRole("region", { name: "Requests a second" }).innerText();
-    expect(rate).toMatch(/\b50\s+in each region/);
-    const meter = page.getByRole("meter", { name: "Mean of the last two minutes" });
+    expect(rate).toMatch(/\b50\s+at each edge/);
+    const meter = page.getByRole("meter", { name: /two minutes at the busiest edge$/ });
     expect(await meter.getAttribute("aria-valuemax")).toBe("50");
+    expect(await meter.getAttribute("aria-valuenow")).toBe("20");
     expect(await page.getByRole("region", { name: "Burst" }).innerText()).toMatch(/\b100\b/);
   });
 

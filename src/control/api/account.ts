@@ -177,22 +177,27 @@ function planRoute({ store }: Deps): Route {
   return route(
     ["GET", "/api/v1/plan"],
     "account",
-    "The plan's limits, and how much of them is used in these two minutes",
+    "The plan's limits, and how much of them was used in the last two whole minutes",
     {
       response: z.object({
         plan: planShape,
         scope: z.enum(["edge", "account"]),
         keys: z.number(),
-        recent: statsShape,
+        recent: statsShape.extend({
+          busiest_edge_requests: z
+            .number()
+            .meta({ description: "of the edge that had most; scope edge limits each edge" }),
+        }),
       }),
     },
     async ({ caller: { account } }) => {
       const keys = await store.keys.list(account.id);
+      const recent = await store.usage.recent(account.id);
       return {
         plan: planOf(account.plan),
         scope: account.plan.shared ? ("account" as const) : ("edge" as const),
         keys: keys.filter(({ state }) => state === "live").length,
-        recent: statsOf(await store.usage.recent(account.id)),
+        recent: { ...statsOf(recent), busiest_edge_requests: recent.busiestEdgeRequests },
       };
     },
   );

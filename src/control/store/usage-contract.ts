@@ -71,10 +71,15 @@ export interface UsageQuery {
   readonly keyId: string | null;
 }
 
+export interface RecentUsage extends UsageStats {
+  /** Of the edge that had most: a limit that is not shared applies to each edge. */
+  readonly busiestEdgeRequests: number;
+}
+
 export interface Usage {
   overview(accountId: string, query: UsageQuery): Promise<UsageOverview>;
-  /** Requests of the current and the previous minute, for the Plan page. */
-  recent(accountId: string): Promise<UsageStats>;
+  /** The two minutes before the current one, for the Plan page. */
+  recent(accountId: string): Promise<RecentUsage>;
   /** For operators: the range over all accounts. */
   overall(span: UsageSpan): Promise<UsageStats>;
 }

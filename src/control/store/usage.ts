@@ -32,15 +32,16 @@ export function createUsage({ database, clock }: StoreDeps): Usage {
       return assemble(query.span, span, sums, reasons, keys);
     },
     async recent(accountId) {
-      if (!isUuid(accountId)) return statsOf([]);
-      const toMs = Math.floor(clock.unixMs() / MINUTE_MS) * MINUTE_MS + MINUTE_MS;
-      return statsOf(
-        await database.query<SumRow>(
-          `select ${SUMS} from touchdown.usage_minutes
-           where account_id = $1 and at >= $2 and at < $3`,
-          [accountId, new Date(toMs - 2 * MINUTE_MS), new Date(toMs)],
-        ),
-      );
+      const toMs = Math.floor(clock.unixMs() / MINUTE_MS) * MINUTE_MS;
+      const edges = !isUuid(accountId)
+        ? []
+        : await database.query<SumRow>(
+            `select ${SUMS} from touchdown.usage_minutes
+             where account_id = $1 and at >= $2 and at < $3 group by region, edge`,
+            [accountId, new Date(toMs - 2 * MINUTE_MS), new Date(toMs)],
+          );
+      const busiestEdgeRequests = Math.max(0, ...edges.map(({ requests }) => requests));
+      return { ...statsOf(edges), busiestEdgeRequests };
     },
     async overall(name) {
       const span = spanAt(name, clock.unixMs());

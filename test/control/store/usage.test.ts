@@ -18,7 +18,7 @@ function bucket(bounds: readonly number[], at: number, count: number): number[] 
   return Array.from({ length: bounds.length + 1 }, (_, index) => (index === at ? count : 0));
 }
 
-async function write(region: string, key: string, minute: number, requests: number) {
+async function write(region: string, key: string, minute: number, requests: number, name = "e") {
   const row = {
     key,
     minute,
@@ -36,8 +36,9 @@ async function write(region: string, key: string, minute: number, requests: numb
       ["expired", "blockhash_expired", 1],
     ],
   };
-  await edge.query("select touchdown.edge_write_usage($1, 1, 'e', $2, $3)", [
+  await edge.query("select touchdown.edge_write_usage($1, 1, $2, $3, $4)", [
     randomUUID(),
+    name,
     region,
     JSON.stringify([row]),
   ]);
@@ -92,8 +93,25 @@ describe("the overview", () => {
     ]);
     const chosen = await store.usage.overview(id, { span: "month", region: "nyc", keyId: key.id });
     expect([chosen.total.requests, chosen.byReason[0]?.count]).toEqual([80, 1]);
-    expect((await store.usage.recent(id)).requests).toBe(10);
     expect((await store.usage.overall("month")).requests).toBe(before + 150);
+  });
+
+  it("of the last minutes has whole ones only, and the requests of the busiest edge", async () => {
+    const { id } = await user();
+    const [key] = await store.keys.list(id);
+    const nowMs = clock.unixMs();
+    const ages = [
+      [3, 1000],
+      [2, 10],
+      [1, 30],
+      [0, 1000],
+    ] as const;
+    for (const [minutes, requests] of ages) {
+      await write("fra", key?.id ?? "", nowMs - minutes * MINUTE_MS, requests, "fra-1");
+      await write("fra", key?.id ?? "", nowMs - minutes * MINUTE_MS, 2 * requests, "fra-2");
+    }
+    const recent = await store.usage.recent(id);
+    expect(recent).toMatchObject({ requests: 120, refused: 4, busiestEdgeRequests: 80 });
   });
 
   it("of an account without usage, or of none, is empty and not wrong", async () => {

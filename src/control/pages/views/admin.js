@@ -171,7 +171,7 @@ function planSheet(plans) {
     { title: "Accounts", number: true, cell: ({ accounts: number }) => count(number) },
     { title: "Requests a second", number: true, cell: (plan) => count(plan.rate_per_second) },
     { title: "Burst", number: true, cell: ({ burst }) => count(burst) },
-    { title: "Holds", cell: ({ shared }) => (shared ? "for all regions" : "for each region") },
+    { title: "Holds", cell: ({ shared }) => (shared ? "for all edges" : "for each edge") },
   ];
   return sheet("Plans", table("Plans", columns, plans, { stack: true }));
 }

@@ -1,6 +1,6 @@
 /**
- * The limits of the plan, how much of them is used, and whether they apply per region or to all
- * regions together.
+ * The limits of the plan, how much of them is used, and whether they apply per edge or to all
+ * edges together.
  */
 
 import { pageHeader, sheet } from "../components/page-header.js";
@@ -15,10 +15,11 @@ export async function page({ main, signal }) {
   const { plan, scope, keys, recent } = await read("/api/v1/plan", signal);
   const each = scope === "edge";
   const keysMax = plan.rights.keys_max;
-  const mean = Math.round((recent.requests / (MINUTES * 60)) * 10) / 10;
+  const requests = each ? recent.busiest_edge_requests : recent.requests;
+  const mean = Math.round((requests / (MINUTES * 60)) * 10) / 10;
   const where = each
-    ? "The limits hold in each region separately: sending to two regions gives twice as much."
-    : "The limits hold for all regions together, however the requests are spread over them.";
+    ? "The limits hold at each edge separately: sending to two edges gives twice as much."
+    : "The limits hold for all edges together, however the requests are spread over them.";
   const lost = "A request above the limit is refused with 429 and costs nothing.";
   fill(
     main,
@@ -28,9 +29,9 @@ export async function page({ main, signal }) {
       { class: "grid two" },
       sheet(
         "Requests a second",
-        big(count(plan.rate_per_second), each ? "in each region" : "in all regions together"),
+        big(count(plan.rate_per_second), each ? "at each edge" : "at all edges together"),
         meter(
-          "Mean of the last two minutes",
+          `Mean of the last two minutes${each ? " at the busiest edge" : ""}`,
           mean,
           plan.rate_per_second,
           `${count(mean)} a second`,
@@ -48,7 +49,7 @@ export async function page({ main, signal }) {
         el("p", {}, el("a", { href: "/keys" }, "Go to the keys")),
       ),
       sheet(
-        "In the last two minutes",
+        "In the last two whole minutes",
         big(count(recent.requests), recent.requests === 1 ? "request" : "requests"),
         el(
           "p",
