@@ -43,6 +43,11 @@ const page: Readonly<Record<"quicRust" | "quicTypescript", (filling: object) => 
 const FILLING = { url: "", tipAccount: "", tipLamports: 0, rpcUrl: null, exampleUrl: null };
 const PLAN = "[plans.Wide]\nrate_per_second = 1_000\nburst = 500\n";
 
+it("the TypeScript client refuses an empty list of authorities", () => {
+  const options = { address: "127.0.0.1:9", credential: { apiKey: KEY }, trust: [] };
+  expect(() => connect(options)).toThrow(/^trust names no authority/);
+});
+
 describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
   const authority = createAuthority();
   const known = freshIdentity();

@@ -31,8 +31,8 @@ export interface ClientOptions {
   readonly protocol?: "touchdown/1" | "solana-tpu";
   /**
    * Which server certificates are accepted: those of the system's authorities ("system"), of these in
-   * PEM or DER, or any. Certificates of a PEM bundle that are no authority's are ignored beside one
-   * that is. With any, whoever is on the path can read the transactions; an API key is
+   * PEM or DER (one or more), or any. Certificates of a PEM bundle that are no authority's are ignored
+   * beside one that is. With any, whoever is on the path can read the transactions; an API key is
    * not sent.
    */
   readonly trust?: "system" | "any" | readonly Uint8Array[];
@@ -84,9 +84,13 @@ export interface Client {
 
 const ENCODER = new TextEncoder();
 
-/** Begins to connect. @throws Error for options that contradict each other */
+/** Begins to connect. @throws Error for an empty list, or options that contradict each other */
 export function connect(options: ClientOptions): Client {
   const { trust = "system", onEvent } = options;
+  // The addon takes an empty list for the system's authorities.
+  if (trust.length === 0) {
+    throw new Error('trust names no authority; for those of the system it is "system"');
+  }
   const native = startNative(
     {
       address: options.address,
