@@ -4,6 +4,7 @@
  *
  * While the stamp fits there is nothing to do. Without a cargo that is new enough it says so and
  * exits with 0: the portable engine needs no compiler. If the build fails, it exits with 1.
+ * `--required` is for a release: without such a cargo it exits with 1 too.
  * `--timeout SECONDS` is for commands that can do without the engine: a build that fails or takes
  * longer is reported, and the exit code is 0; what was compiled by then is kept for the next build.
  * Cargo's folder is in the user's cache, so that the dependencies are compiled once a machine.
@@ -30,7 +31,9 @@ const addon = join(native, "touchdown.node");
 const types = join(native, "touchdown.d.ts");
 const stampFile = join(native, "touchdown.stamp");
 
-const { values } = parseArgs({ options: { timeout: { type: "string" } } });
+const { values } = parseArgs({
+  options: { timeout: { type: "string" }, required: { type: "boolean", default: false } },
+});
 const timeoutMs = values.timeout === undefined ? null : Number(values.timeout) * 1000;
 
 const target = cargoTarget();
@@ -144,4 +147,7 @@ function unfit({ error, status, stdout }) {
 const cargo = spawnSync("cargo", ["--version"], { cwd: native, encoding: "utf8" });
 const why = unfit(cargo);
 if (why === null) process.exitCode = await build(cargo.stdout);
-else say(`not built, because ${why}; ${left()}`);
+else {
+  say(`not built, because ${why}; ${left()}`);
+  if (values.required) process.exitCode = 1;
+}

@@ -8,7 +8,7 @@
  *   touchdown-VERSION.cdx.json                    SBOM (CycloneDX 1.5): npm packages and crates
  *   SHA256SUMS                                    of all these
  *
- * Builds first. A release without the native engine is an error. SOURCE_DATE_EPOCH, seconds since
+ * Builds first. A release without the native engine of these sources is an error. SOURCE_DATE_EPOCH, seconds since
  * 1970, dates the files in the tarball; without it they are of the last commit.
  *
  * Note: there is no tarball for arm64, because npm has no binary of the HTTP library for it
@@ -202,7 +202,10 @@ function sbom(name, manifest) {
 }
 
 try {
-  run(root, "npm", "run", "--silent", "build");
+  // A build without a cargo that is new enough leaves the engine of other sources.
+  const engine = join(root, "scripts/build-native.mjs");
+  execFileSync(process.execPath, [engine, "--required"], { stdio: ["ignore", 2, 2] });
+  run(root, "npm", "run", "--silent", "build:ts");
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const { version } = manifest;
   const files = [

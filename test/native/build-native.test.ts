@@ -77,6 +77,29 @@ describe("building the native engine", () => {
     }
   });
 
+  it("fails without a cargo that is new enough where the engine is required", () => {
+    for (const { status, lines } of [
+      run(null, "--required"),
+      runWith("echo cargo 1.75.0", "exit 101", "--required"),
+    ]) {
+      expect(status).toBe(1);
+      expect(lines).toEqual([expect.stringMatching(/^native engine: not built, because .*cargo/)]);
+    }
+    expect(run(BUILDS, "--required").status).toBe(0);
+    expect(run(BUILDS, "--required").lines).toEqual(["native engine: up to date"]);
+  });
+
+  it.skipIf(process.arch !== "x64")("is required for a release", () => {
+    writeFileSync(join(folder, "native/touchdown.node"), "of other sources");
+    const script = join(folder, "scripts/release.mjs");
+    const { status, stderr } = spawnSync(process.execPath, [script, "--out", join(folder, "out")], {
+      encoding: "utf8",
+      env: { PATH: join(folder, "bin") },
+    });
+    expect(status).toBe(1);
+    expect(stderr).toContain("there is no cargo; the one built before remains");
+  });
+
   it("fails when the compiler does", () => {
     const { status, lines } = run("exit 101");
     expect([status, lines.at(-1)]).toEqual([
