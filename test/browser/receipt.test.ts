@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { useBrowser } from "../support/browser-fixture.ts";
-import { open, revealedKey } from "../support/chromium.ts";
+import { allowComplaints, open, revealedKey } from "../support/chromium.ts";
 
 const AGAIN_MS = 2000;
 const IN_FLIGHT = { state: "in_flight", slot: null, slots: null, error: null, known_us: null };
@@ -43,6 +43,41 @@ it("of two regions is fetched by one request per poll, unchanged parts stay open
   }
   expect(asked).toBe(5);
   expect(await page.locator("details[open]").count()).toBe(1);
+});
+
+it("stays while a poll fails or its region does not respond, and is fetched again", async () => {
+  const grace = await fixture.page("Grace");
+  const { page } = grace;
+  const { signature } = await fixture.site.submit(await revealedKey(grace));
+  const path = `/api/v1/transactions/${signature}`;
+  const response = await (await page.request.get(fixture.site.url + path)).json();
+  const [{ receipt }] = response.receipts;
+  const answerOf = (landing: object) => ({
+    json: { ...response, receipts: [{ edge: "oslo", receipt: { ...receipt, landing } }] },
+  });
+  const early = answerOf({ ...receipt.landing, ...IN_FLIGHT });
+  const unknown = { reason: "not_found", message: "no edge has it", unreachable: ["oslo"] };
+  const landed = answerOf({ ...receipt.landing, state: "landed", slot: 9, known_us: 5 });
+  const missing = { status: 404, json: { error: unknown } };
+  const answers = [early, null, { status: 502, body: "" }, missing, early, landed];
+  await page.route(`**${path}`, async (route) => {
+    const answer = answers.shift() ?? null;
+    await (answer === null ? route.abort() : route.fulfill(answer));
+  });
+  allowComplaints(grace, /ERR_FAILED|502|404/);
+  await page.clock.install({ time: 0 });
+  await page.clock.pauseAt(1);
+  await page.goto(`${fixture.site.url}/transactions?signature=${signature}`);
+  await page.getByRole("region", { name: "Receipt of oslo" }).waitFor();
+  for (const said of [/cannot be reached/, /HTTP 502/, /No response from oslo/]) {
+    await page.clock.runFor(AGAIN_MS);
+    await page.getByText(said).waitFor();
+    expect(await page.getByRole("region", { name: "Receipt of oslo" }).count()).toBe(1);
+  }
+  await page.clock.runFor(AGAIN_MS);
+  await page.getByText("No response from oslo").waitFor({ state: "detached" });
+  await page.clock.runFor(AGAIN_MS);
+  await page.getByText(/^Landed in slot 9/).waitFor();
 });
 
 it("of a transaction that landed before it arrived states that", async () => {

@@ -7,7 +7,14 @@ import { CODE_INPUT } from "../components/fields.js";
 import { pageHeader, sheet } from "../components/page-header.js";
 import { receiptView } from "../components/receipt.js";
 import { recentTransactions } from "../components/recent-transactions.js";
-import { empty, failed, fillWith, loading, unreachableNote } from "../components/states.js";
+import {
+  empty,
+  errorNote,
+  failed,
+  fillWith,
+  loading,
+  unreachableNote,
+} from "../components/states.js";
 import { table } from "../components/table.js";
 import { ApiError, read, readAlone } from "../lib/api.js";
 import { after } from "../lib/clock.js";
@@ -73,7 +80,8 @@ function search(given, go) {
 
 /**
  * Shows the receipts of one transaction, and polls while its outcome is unknown: one request for
- * all regions that accepted it. What a response does not change stays, opened tables included.
+ * all regions that accepted it. What a response does not change stays, opened tables included. A
+ * poll without a response is noted above the receipts, and repeated.
  * @param {string} signature
  * @param {any} site
  * @param {HTMLElement} place
@@ -81,12 +89,14 @@ function search(given, go) {
  */
 async function lookUp(signature, site, place, signal) {
   let shown = "";
+  const notice = el("div");
   fill(place, loading("Asking the regions", 1));
 
   async function load(ask = read) {
     try {
       const answer = await ask(`/api/v1/transactions/${signature}`, signal);
       const { receipts, unreachable } = answer;
+      fill(notice);
       if (receipts.some(isOpen)) after(AGAIN_MS, () => void load(readAlone), signal);
       const text = JSON.stringify(answer);
       if (text === shown) return;
@@ -94,9 +104,16 @@ async function lookUp(signature, site, place, signal) {
       const views = receipts.map((/** @type {any} */ { edge, receipt }) =>
         receiptView(edge, receipt, site.explorer_url, signal),
       );
-      fill(place, unreachableNote(unreachable), views);
+      fill(place, notice, unreachableNote(unreachable), views);
     } catch (error) {
       if (signal.aborted) return;
+      const note = shown === "" ? null : noResponse(error);
+      if (note !== null) {
+        // A screen reader reads each change.
+        if (notice.textContent !== note.textContent) fill(notice, note);
+        after(AGAIN_MS, () => void load(readAlone), signal);
+        return;
+      }
       shown = "";
       fill(
         place,
@@ -110,6 +127,14 @@ async function lookUp(signature, site, place, signal) {
 /** @param {any} taken receipt of a region */
 function isOpen({ receipt: { landing } }) {
   return landing.state === "in_flight" || landing.state === "processed";
+}
+
+/** A note that the server or a region did not respond; null: other errors. @param {unknown} error */
+function noResponse(error) {
+  if (!(error instanceof ApiError)) return null;
+  // 0: no response; above 500: one of a proxy, or without the database.
+  if (error.status === 0 || error.status > 500) return errorNote(error);
+  return unreachableNote(error.fields["unreachable"] ?? []);
 }
 
 /** Why there is no receipt. @param {unknown} error @param {() => void} again */
