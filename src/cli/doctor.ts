@@ -165,22 +165,15 @@ function nodeFindings(clock: Io["clock"]): readonly Finding[] {
 }
 
 async function networkFindings(config: Config, clock: Io["clock"]): Promise<readonly Finding[]> {
-  const { clusterFindings, openCluster } = await import("./doctor/cluster.ts");
-  const { identityText, leaderFindings } = await import("./doctor/leaders.ts");
-  const { readIdentity } = await import("../edge/identity.ts");
-  const { keypair } = config.identity;
+  const { clusterFindings, openCluster, ownIdentity } = await import("./doctor/cluster.ts");
+  const { leaderFindings } = await import("./doctor/leaders.ts");
   const side = openCluster(clock, config.cluster);
   try {
-    const identity = readIdentity(keypair);
-    const own = keypair === null ? null : identityText(identity);
+    const own = ownIdentity(config.identity.keypair);
     const found = await clusterFindings(side, own, config.send.queuePerLeader);
     // Without the node the next leaders are not known.
     if (found.length === 1) return found;
-    return [...found, ...(await leaderFindings(side, config, identity))];
-  } catch (error) {
-    // "start" reports it.
-    if (error instanceof SetupError) return [];
-    throw error;
+    return [...found, ...(await leaderFindings(side, config))];
   } finally {
     side.rpc.close();
   }

@@ -46,6 +46,9 @@ bind = "127.0.0.1:0"
 ${more}`;
 }
 
+const BINDS = 'engine = "portable"\nbind = ["127.0.0.1:0", "127.0.0.2:0"]\n';
+const KEYPAIR = '[identity]\nkeypair = "absent.json"\n';
+
 async function doctor(text: string, ...options: string[]) {
   const file = join(folder, "touchdown.toml");
   writeFileSync(file, text);
@@ -104,6 +107,28 @@ describe("doctor", () => {
     // QUIC clients cannot verify an edge without a certificate.
     const ofTls = found.filter(({ area }) => area === "tls");
     expect(ofTls.map(({ check, level }) => [check, level])).toEqual([["quic_pair", "warning"]]);
+  });
+
+  it.each([
+    ["two addresses that the portable engine cannot send from", BINDS, ["warning", "ok"]],
+    ["an identity that cannot be read", KEYPAIR, ["unknown", "unknown"]],
+  ])("finds what is wrong with the cluster despite %s", async (_, wrong, ofIdentity) => {
+    const gone = { rpcUrl: network.rpcUrl, wsUrl: `ws://127.0.0.1:${await freePort()}` };
+    const { code, found, levelOf } = await findings(
+      edgeToml(gone, wrong).replace(/^bind = "127.*\n/m, ""),
+    );
+    expect(code).toBe(1);
+    expect(levelOf("in_step")).toEqual(["ok"]);
+    expect(levelOf("slots")).toEqual(["error"]);
+    expect([...levelOf("stake"), ...levelOf("queue")]).toEqual(ofIdentity);
+    const why = found.find(({ area, level }) => area === "start" && level === "error")?.message;
+    expect(found.filter(({ area }) => area === "leaders")).toEqual([
+      expect.objectContaining({
+        check: "handshake",
+        level: "unknown",
+        message: `not tried: ${why}`,
+      }),
+    ]);
   });
 
   it("looks at the certificate of QUIC clients, also without one of HTTP clients", async () => {

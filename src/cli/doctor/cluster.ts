@@ -9,8 +9,9 @@ import type { Contact } from "../../cluster/ports.ts";
 import { createRpc, type Rpc, type Votes } from "../../cluster/rpc/rpc.ts";
 import type { Config } from "../../config/config.ts";
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
-import { decodeBase58 } from "../../core/encoding.ts";
-import { messageOf } from "../../core/errors.ts";
+import { decodeBase58, encodeBase58 } from "../../core/encoding.ts";
+import { messageOf, SetupError } from "../../core/errors.ts";
+import { readIdentity } from "../../edge/identity.ts";
 import { DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
 import { type Finding, findingsOf } from "./finding.ts";
 
@@ -27,17 +28,42 @@ export function openCluster(clock: Clock, { rpcUrl, wsUrl }: Config["cluster"]):
   return { clock, rpc: createRpc({ clock, counters }, options) };
 }
 
-/** `identity` is base58, or null if the edge makes a fresh one at each start. */
+/** Base58; null if the edge makes a fresh identity at each start; or why it cannot be read. */
+type OwnIdentity = string | null | SetupError;
+
+export function ownIdentity(keypair: string | null): OwnIdentity {
+  if (keypair === null) return null;
+  try {
+    return encodeBase58(readIdentity(keypair).publicKey);
+  } catch (error) {
+    if (error instanceof SetupError) return error;
+    throw error;
+  }
+}
+
 export async function clusterFindings(
   side: ClusterSide,
-  identity: string | null,
+  identity: OwnIdentity,
   queuePerLeader: number,
 ): Promise<readonly Finding[]> {
   const reachable = await reach(side);
   if (reachable.level === "error") return [reachable];
-  const own = identity === null ? null : { identity, votes: side.rpc.votes() };
-  const checks = [inStep(side), slots(side), versions(side), statuses(side), stake(own)];
-  return [reachable, ...(await Promise.all([...checks, queue(own, queuePerLeader)]))];
+  const checks = [inStep(side), slots(side), versions(side), statuses(side)];
+  const ofIdentity = identityChecks(side, identity, queuePerLeader);
+  return [reachable, ...(await Promise.all([...checks, ...ofIdentity]))];
+}
+
+function identityChecks(
+  { rpc }: ClusterSide,
+  identity: OwnIdentity,
+  queuePerLeader: number,
+): readonly (Finding | Promise<Finding>)[] {
+  if (identity instanceof SetupError) {
+    const { message } = identity;
+    return [unknown("stake", message), unknown("queue", "the identity's stake is not known")];
+  }
+  const own = identity === null ? null : { identity, votes: rpc.votes() };
+  return [stake(own), queue(own, queuePerLeader)];
 }
 
 /** The edge's identity, and all stakes. */

@@ -5,12 +5,11 @@
 
 import type { Config } from "../../config/config.ts";
 import { type Clock, NS_PER_MS, sleep } from "../../core/clock.ts";
-import { encodeBase58 } from "../../core/encoding.ts";
-import { messageOf } from "../../core/errors.ts";
+import { messageOf, SetupError } from "../../core/errors.ts";
+import { readIdentity } from "../../edge/identity.ts";
 import { loadOptionalModules } from "../../edge/optional-modules.ts";
 import { transportOf } from "../../engine/transport.ts";
 import { chooseEngine } from "../../native/choose.ts";
-import type { Identity } from "../../send/identity.ts";
 import type { CloseCause, Transport } from "../../send/transport.ts";
 import { DOCTOR_LEADERS_MAX, DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
 import type { ClusterSide } from "./cluster.ts";
@@ -27,7 +26,6 @@ interface NextLeader {
 export async function leaderFindings(
   { clock, rpc }: ClusterSide,
   config: Config,
-  identity: Identity,
 ): Promise<readonly Finding[]> {
   let leaders: readonly NextLeader[];
   try {
@@ -35,7 +33,13 @@ export async function leaderFindings(
   } catch (cause) {
     return [unknown("handshake", `the next leaders are not known: ${messageOf(cause)}`)];
   }
-  const transport = await transportFor(config, identity, clock);
+  let transport: Transport;
+  try {
+    transport = await transportFor(config, clock);
+  } catch (cause) {
+    if (!(cause instanceof SetupError)) throw cause;
+    return [unknown("handshake", `not tried: ${cause.message}`)];
+  }
   try {
     await transport.start();
     const findings = await Promise.all(leaders.map((each) => handshake(each, transport, clock)));
@@ -76,7 +80,9 @@ async function nextLeaders(rpc: ClusterSide["rpc"]): Promise<readonly NextLeader
     .map(({ identity }) => ({ identity, address: addresses.get(identity) ?? null }));
 }
 
-async function transportFor(config: Config, identity: Identity, clock: Clock): Promise<Transport> {
+/** @throws SetupError for an identity or an engine with which no edge would start */
+async function transportFor(config: Config, clock: Clock): Promise<Transport> {
+  const identity = readIdentity(config.identity.keypair);
   const log = { info() {}, warn() {}, error() {} };
   const engine = chooseEngine(config.send.engine, log);
   const modules = await loadOptionalModules(config, engine);
@@ -134,6 +140,3 @@ function causeOf({ kind, code }: CloseCause): string {
 }
 
 const POLL_MS = 2;
-
-/** Base58 of an identity's public key. */
-export const identityText = ({ publicKey }: Identity): string => encodeBase58(publicKey);
