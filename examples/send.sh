@@ -19,15 +19,16 @@ for file in "$@"; do
   transfers+=(--header "api-x-token: ${KEY:-}" --header "content-type: application/octet-stream")
   transfers+=(--data-binary "@$file" "$url/api/v1/sendRawTransaction")
 done
-curl "${transfers[@]}"
-
 status=0
+# A failed transfer leaves the answers of the others, which may be signatures.
+curl "${transfers[@]}" || status=1
+
 for answer in $(seq "$number"); do
-  text=$(<"$answers/$answer")
+  text=$(cat "$answers/$answer" 2>/dev/null || true)
   if [[ $text =~ \"signature\":\"([^\"]+)\" ]]; then
     echo "${BASH_REMATCH[1]}"
   else
-    echo "$text" >&2
+    echo "${!answer}: ${text:-no answer}" >&2
     status=1
   fi
 done

@@ -6,6 +6,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer, type ServerResponse } from "node:http";
 import { connect, createServer, type Server } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,9 +44,7 @@ beforeAll(async () => {
     client.pipe(edge).pipe(client);
     for (const socket of [client, edge]) socket.on("error", () => socket.destroy());
   });
-  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
-  const address = proxy.address();
-  url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+  url = await listening(proxy);
 });
 afterAll(async () => {
   proxy?.close();
@@ -53,19 +52,43 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
+async function listening(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+}
+
+/** An edge that answers `/ping`, and each submission as given; they count from 1. */
+async function edgeThat(submit: (response: ServerResponse, count: number) => void) {
+  let count = 0;
+  const server = createHttpServer((request, response) => {
+    request.resume().on("end", () => {
+      if (request.url === "/ping") return response.end("pong");
+      count += 1;
+      return submit(response, count);
+    });
+  });
+  const edgeUrl = await listening(server);
+  const stop = (): void => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { edgeUrl, stop };
+}
+
 function fileOf(name: string, bytes: Uint8Array): string {
   const file = join(folder, name);
   writeFileSync(file, bytes);
   return file;
 }
 
-async function ran(tool: string, args: readonly string[], key: string) {
+async function ran(tool: string, args: readonly string[], key: string, target = url) {
   connectionCount = 0;
   const child = spawn(tool, args, {
     cwd: ROOT,
     env: {
       ...process.env,
-      ...{ URL: url, KEY: key, CARGO_TARGET_DIR: join(cache, "touchdown/example-target") },
+      ...{ URL: target, KEY: key, CARGO_TARGET_DIR: join(cache, "touchdown/example-target") },
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -112,6 +135,17 @@ describe.each(PROGRAMS)("the example for %s", (tool, args, source) => {
     expect(code).toBe(1);
     expect(err.match(/undecodable/g)?.length ?? 0).toBeLessThanOrEqual(3);
     expect(err).toContain("undecodable");
+  });
+
+  it.skipIf(!isPresent)(`prints what was accepted before the edge went away${left}`, async () => {
+    const { edgeUrl, stop } = await edgeThat((response, count) => {
+      if (count > 1) return response.destroy();
+      return response.end(JSON.stringify({ success: true, signature: "accepted" }));
+    });
+    const files = ["first.bin", "second.bin"].map((name) => fileOf(name, Buffer.from(name)));
+    const { code, out } = await ran(tool, [...args, ...files], WIDE_KEY, edgeUrl);
+    stop();
+    expect({ isFailed: code !== 0, out }).toEqual({ isFailed: true, out: ["accepted"] });
   });
 
   it("repeats exactly the reasons that the table calls retryable", () => {
