@@ -2,7 +2,7 @@
 #
 # Sends transactions over one kept connection, with curl: all transfers of one run share it. --retry
 # sends again what was answered with 429 (rate_limited), 503 (no_leader, overloaded) or 500
-# (internal), after the seconds that Retry-After says.
+# (internal), after the seconds that Retry-After says, and what was not answered within 10 s.
 
 set -euo pipefail
 
@@ -11,11 +11,11 @@ answers=$(mktemp -d)
 trap 'rm -rf "$answers"' EXIT
 
 # Warm-up: the connection is open before the first transaction is sent.
-transfers=(--silent --show-error --output /dev/null "$url/ping")
+transfers=(--silent --show-error --max-time 10 --output /dev/null "$url/ping")
 number=0
 for file in "$@"; do
   number=$((number + 1))
-  transfers+=(--next --silent --show-error --retry 4 --output "$answers/$number")
+  transfers+=(--next --silent --show-error --output "$answers/$number" --retry 4 --max-time 10)
   transfers+=(--header "api-x-token: ${KEY:-}" --header "content-type: application/octet-stream")
   transfers+=(--data-binary "@$file" "$url/api/v1/sendRawTransaction")
 done

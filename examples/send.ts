@@ -14,7 +14,8 @@ const ATTEMPTS_MAX = 5;
 async function call(method: string, path: string, body: Uint8Array) {
   const headers = { "api-x-token": key, "content-type": "application/octet-stream" };
   const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-    request(url + path, { method, agent, headers }, resolve)
+    const signal = AbortSignal.timeout(10_000);
+    request(url + path, { method, agent, headers, signal }, resolve)
       .on("error", reject)
       .end(body);
   });

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer, type ServerResponse } from "node:http";
 import { connect, createServer, type Server } from "node:net";
 import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { REJECTIONS } from "../src/core/errors.ts";
 import { BRISK_KEY, type Flow, startFlow, WIDE_KEY } from "./support/flow.ts";
@@ -18,6 +18,15 @@ import { ROOT, readSource } from "./support/source-tree.ts";
 const folder = mkdtempSync(join(tmpdir(), "touchdown-examples-"));
 const cache = process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache");
 const CARGO = ["run", "--release", "--quiet", "--locked", "--manifest-path"];
+
+/** Where each source says that a request takes 10 s at most, and a shorter time for a test. */
+const TIMEOUTS: Readonly<Record<string, readonly [string, string]>> = {
+  "examples/send.ts": ["AbortSignal.timeout(10_000)", "AbortSignal.timeout(200)"],
+  "examples/send.py": ["timeout=10", "timeout=0.2"],
+  "examples/send.go": ["Timeout: 10 * time.Second", "Timeout: 200 * time.Millisecond"],
+  "examples/send.sh": ["--retry 4 --max-time 10", "--retry 0 --max-time 0.2"],
+  "examples/rust/src/main.rs": [".timeout(Duration::from_secs(10))", ""],
+};
 
 /** The tool, its arguments before the files, and the source. */
 const PROGRAMS: readonly (readonly [string, readonly string[], string])[] = [
@@ -146,6 +155,23 @@ describe.each(PROGRAMS)("the example for %s", (tool, args, source) => {
     const { code, out } = await ran(tool, [...args, ...files], WIDE_KEY, edgeUrl);
     stop();
     expect({ isFailed: code !== 0, out }).toEqual({ isFailed: true, out: ["accepted"] });
+  });
+
+  it.skipIf(!isPresent)(`gives up on an edge that does not answer${left}`, async () => {
+    const [timeout, shorter] = TIMEOUTS[source] ?? ["", ""];
+    const { text } = readSource(source);
+    expect(text.split(timeout)).toHaveLength(2);
+    // Compiling a changed copy would take too long.
+    if (tool === "cargo") return;
+    const { edgeUrl, stop } = await edgeThat(() => undefined);
+    // Outside this package only this ending makes a module of it.
+    const name = basename(source).replace(/\.ts$/, ".mts");
+    const program = fileOf(name, Buffer.from(text.replace(timeout, shorter)));
+    const words = args.map((word) => (word === source ? program : word));
+    const file = fileOf("unanswered.bin", Buffer.from("unanswered"));
+    const { code, out } = await ran(tool, [...words, file], WIDE_KEY, edgeUrl);
+    stop();
+    expect({ isFailed: code !== 0, out }).toEqual({ isFailed: true, out: [""] });
   });
 
   it("repeats exactly the reasons that the table calls retryable", () => {

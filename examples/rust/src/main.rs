@@ -43,7 +43,10 @@ fn send(agent: &ureq::Agent, url: &str, key: &str, bytes: &[u8]) -> Result<Strin
 fn main() {
     let url = env::var("URL").unwrap_or_else(|_| "http://127.0.0.1:8080".to_string());
     let key = env::var("KEY").unwrap_or_default();
-    let agent = ureq::agent();
+    let agent = ureq::builder()
+        .timeout_connect(Duration::from_secs(10))
+        .timeout(Duration::from_secs(10))
+        .build();
     // Warm-up: the connection is open before the first transaction is there.
     if let Ok(response) = agent.get(&format!("{url}/ping")).call() {
         let _ = response.into_string();
@@ -52,7 +55,10 @@ fn main() {
         let bytes = fs::read(&path).expect("a file with a transaction");
         match send(&agent, &url, &key, &bytes) {
             Ok(signature) => println!("{signature}"),
-            Err(_) => exit(1),
+            Err(error) => {
+                eprintln!("{error}");
+                exit(1);
+            }
         }
     }
 }
