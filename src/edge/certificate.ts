@@ -26,6 +26,7 @@ import type {
 } from "../native-ingress/ingress-threads.ts";
 import {
   CERTIFICATE_EXPIRY_WARNING_MS,
+  CERTIFICATE_EXPIRY_WARNING_PART,
   CERTIFICATE_LOOK_MS,
   CERTIFICATE_RETRY_MS,
 } from "./limits.ts";
@@ -57,6 +58,7 @@ type CertificateConfig = {
 export interface Certificate extends PresentedCertificate {
   /** What it is valid for, as `DNS:edge.example.com`. */
   readonly names: string;
+  readonly validFromUnixMs: number;
   readonly expiresUnixMs: number;
 }
 
@@ -82,11 +84,17 @@ export function readCertificate(
         `${files.certificate}; that must be the server's own, which those of its issuers follow`,
     );
   }
-  const expiresUnixMs = Date.parse(parsed.validTo);
-  requireValid(certificateName, Date.parse(parsed.validFrom), expiresUnixMs, unixMs);
+  const validity = validityOf(parsed);
+  requireValid(certificateName, validity, unixMs);
   const code = native?.ingressThreadsTls(new Uint32Array(0), certificate, key, false) ?? OK;
   if (code !== OK) throw new SetupError(refusedText(files, privateKey, code));
-  return { certificate, key, expiresUnixMs, names: parsed.subjectAltName ?? parsed.subject };
+  return { certificate, key, ...validity, names: parsed.subjectAltName ?? parsed.subject };
+}
+
+type Validity = Pick<Certificate, "validFromUnixMs" | "expiresUnixMs">;
+
+export function validityOf({ validFrom, validTo }: X509Certificate): Validity {
+  return { validFromUnixMs: Date.parse(validFrom), expiresUnixMs: Date.parse(validTo) };
 }
 
 /** The names of both files in messages: the key of the configuration, and the path. */
@@ -127,15 +135,16 @@ function parseKey(name: string, pem: Buffer): KeyObject {
   throw new SetupError(`${name}: ${why}`);
 }
 
-function requireValid(name: string, fromMs: number, toMs: number, unixMs: number): void {
+function requireValid(name: string, validity: Validity, unixMs: number): void {
+  const { validFromUnixMs, expiresUnixMs } = validity;
   const date = (ms: number): string => new Date(ms).toISOString();
-  if (toMs <= unixMs) {
-    throw new SetupError(`${name}: the certificate expired on ${date(toMs)}: renew it`);
+  if (expiresUnixMs <= unixMs) {
+    throw new SetupError(`${name}: the certificate expired on ${date(expiresUnixMs)}: renew it`);
   }
-  if (fromMs > unixMs) {
+  if (validFromUnixMs > unixMs) {
     throw new SetupError(
-      `${name}: the certificate is valid from ${date(fromMs)} on, which this machine's clock ` +
-        "has not reached: check the clock",
+      `${name}: the certificate is valid from ${date(validFromUnixMs)} on, which this machine's ` +
+        "clock has not reached: check the clock",
     );
   }
 }
@@ -266,11 +275,12 @@ function warnOfExpiry(
 /** The warning of a certificate that expires soon; null for any other. */
 export function expiryWarning(
   { section }: Pick<CertificateFiles, "section">,
-  { expiresUnixMs }: Pick<Certificate, "expiresUnixMs">,
+  { validFromUnixMs, expiresUnixMs }: Validity,
   unixMs: number,
 ): string | null {
   const leftMs = expiresUnixMs - unixMs;
-  if (leftMs > CERTIFICATE_EXPIRY_WARNING_MS) return null;
+  const partMs = (expiresUnixMs - validFromUnixMs) * CERTIFICATE_EXPIRY_WARNING_PART;
+  if (leftMs > Math.min(CERTIFICATE_EXPIRY_WARNING_MS, partMs)) return null;
   const days = Math.floor(leftMs / 86_400_000);
   const date = new Date(expiresUnixMs).toISOString();
   return `${section}.certificate: the certificate expires on ${date}, in ${days} days: renew it`;

@@ -16,6 +16,11 @@ export const CERTIFICATE_LOOK_MS = 10_000;
 export const CERTIFICATE_RETRY_MS = 60_000;
 /** An edge warns of a certificate that expires within this time, as the alert does. */
 export const CERTIFICATE_EXPIRY_WARNING_MS = 14 * 86_400_000;
+/**
+ * The same as a part of its lifetime; the shorter one counts. certbot, Caddy and cert-manager renew
+ * with a third left or more.
+ */
+export const CERTIFICATE_EXPIRY_WARNING_PART = 1 / 4;
 /** Receipts, or changes of receipts, in one message to a successor. */
 export const RECEIPTS_PER_SLICE = 200;
 /** Interval at which changed receipts are sent to a successor, in milliseconds. */

@@ -34,7 +34,7 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
 
 type CertificateState = {
   readonly protocols: CertificateHolder["protocols"];
-  readonly current: Pick<CertificateHolder["current"], "expiresUnixMs">;
+  readonly current: Pick<CertificateHolder["current"], "validFromUnixMs" | "expiresUnixMs">;
   readonly loads: CertificateHolder["loads"];
 };
 
@@ -139,6 +139,10 @@ function tlsSources(
   ingressThreads: IngressThreadsSource | null,
   certificates: readonly CertificateState[],
 ) {
+  const secondsOf = (time: keyof CertificateState["current"]) => () =>
+    certificates.flatMap(({ protocols, current }) =>
+      protocols.map((protocol) => ({ labels: { protocol }, value: current[time] / 1000 })),
+    );
   return {
     touchdown_tls_handshakes_total: () => {
       const { full, resumed, failed, notTls, timedOut, aborted } =
@@ -146,13 +150,8 @@ function tlsSources(
       const rest = { not_tls: notTls, timed_out: timedOut, aborted };
       return samplesBy("result", { full, resumed, failed, ...rest });
     },
-    touchdown_tls_certificate_expiry_timestamp_seconds: () =>
-      certificates.flatMap(({ protocols, current }) =>
-        protocols.map((protocol) => ({
-          labels: { protocol },
-          value: current.expiresUnixMs / 1000,
-        })),
-      ),
+    touchdown_tls_certificate_not_before_timestamp_seconds: secondsOf("validFromUnixMs"),
+    touchdown_tls_certificate_expiry_timestamp_seconds: secondsOf("expiresUnixMs"),
     touchdown_tls_certificate_loads_total: () =>
       certificates.flatMap(({ protocols, loads }) =>
         protocols.flatMap((protocol) =>

@@ -39,6 +39,11 @@ export const INGRESS_THREAD_METRICS = [
       "not agree, or the client refuses the certificate), not_tls, timed_out, or aborted.",
   ),
   gauge(
+    "touchdown_tls_certificate_not_before_timestamp_seconds",
+    ["protocol"],
+    "Since when the certificate of http or quic is valid, in seconds since 1970.",
+  ),
+  gauge(
     "touchdown_tls_certificate_expiry_timestamp_seconds",
     ["protocol"],
     "When the certificate of http or quic expires, in seconds since 1970.",

@@ -84,7 +84,8 @@ describe("a certificate", () => {
     const ofQuic = { ...files, section: "quic.tls" } as const;
     const message = `quic.tls.key: ${files.key}: it holds no private key in PEM form`;
     expect(() => readCertificate(ofQuic, native, NOW)).toThrow(message);
-    expect(expiryWarning(ofQuic, { expiresUnixMs: NOW }, NOW)).toMatch(/^quic\.tls\.certificate: /);
+    const ended = { validFromUnixMs: NOW - DAY, expiresUnixMs: NOW };
+    expect(expiryWarning(ofQuic, ended, NOW)).toMatch(/^quic\.tls\.certificate: /);
   });
 
   it("is refused with an encrypted key", () => {
@@ -114,6 +115,13 @@ describe("a certificate", () => {
     expect(expiryWarning(files, certificate, NOW + 76 * DAY - 1)).toBeNull();
     expect(expiryWarning(files, certificate, NOW + 76 * DAY)).toMatch(/in 14 days: renew it/);
     expect(expiryWarning(files, certificate, NOW + 89.5 * DAY)).toMatch(/in 0 days/);
+  });
+
+  it("of a short lifetime is warned of in its last quarter", () => {
+    write(authority.issue(NOW, NOW + 8 * DAY));
+    const certificate = readCertificate(files, null, NOW);
+    expect(expiryWarning(files, certificate, NOW + 6 * DAY - 1)).toBeNull();
+    expect(expiryWarning(files, certificate, NOW + 6 * DAY)).toMatch(/in 2 days: renew it/);
   });
 });
 
@@ -281,7 +289,7 @@ describe("the certificate of an edge", () => {
   });
 
   it("is warned of at the start and when it is read, if it expires soon", () => {
-    write(authority.issue(NOW - DAY, NOW + 13.5 * DAY));
+    write(authority.issue(NOW - 76.5 * DAY, NOW + 13.5 * DAY));
     const { holder, lines } = holderOf();
     expect(lines).toEqual([expect.stringMatching(/expires on 2026-12-09T12.*in 13 days/)]);
     holder.reload();

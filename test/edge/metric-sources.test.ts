@@ -122,7 +122,8 @@ const DEPS: MetricDeps = {
   certificates: [
     {
       protocols: ["http", "quic"],
-      ...{ current: { expiresUnixMs: 1_321_500 }, loads: { ok: 1_322, failed: 1_323 } },
+      ...{ current: { validFromUnixMs: 1_320_500, expiresUnixMs: 1_321_500 } },
+      ...{ loads: { ok: 1_322, failed: 1_323 } },
     },
   ],
   quicReceipts: { counters: { missed: 1_332 } },
@@ -380,6 +381,8 @@ describe("an edge's metrics", () => {
       ...{ not_tls: HANDSHAKES.notTls, timed_out: HANDSHAKES.timedOut },
       aborted: HANDSHAKES.aborted,
     }),
+    ["tls_certificate_not_before_timestamp_seconds", { protocol: "http" }, 1_320.5],
+    ["tls_certificate_not_before_timestamp_seconds", { protocol: "quic" }, 1_320.5],
     ["tls_certificate_expiry_timestamp_seconds", { protocol: "http" }, 1_321.5],
     ["tls_certificate_expiry_timestamp_seconds", { protocol: "quic" }, 1_321.5],
     ...["http", "quic"].flatMap((protocol) =>

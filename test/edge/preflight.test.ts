@@ -157,7 +157,7 @@ describe("what keeps an edge from starting", () => {
     expect(ofFile((await problemsWith(engine)).problems)).toEqual([
       expect.stringMatching(/the certificate expired on/),
     ]);
-    write(createAuthority().issue(now - 200_000, now + 86_400_000));
+    write(createAuthority().issue(now - 864_000_000, now + 86_400_000));
     const { problems, warnings } = await problemsWith(engine);
     expect(ofFile(problems)).toEqual([]);
     expect(warnings).toContainEqual(expect.stringMatching(/in 0 days: renew it/));

@@ -17,6 +17,7 @@ import {
   certificateFilesOf,
   expiryWarning,
   readCertificate,
+  validityOf,
 } from "../../edge/certificate.ts";
 import { DOCTOR_RESPONSE_MS_MAX } from "../limits.ts";
 import { localAddress } from "../ready.ts";
@@ -122,9 +123,10 @@ function keyFile(path: string): Finding {
 const OTHERS_READ = 0o004;
 
 function expiry(tls: CertificateFiles, leaf: X509Certificate, unixMs: number): Finding {
-  const expiresUnixMs = Date.parse(leaf.validTo);
-  const soon = expiryWarning(tls, { expiresUnixMs }, unixMs);
-  if (soon === null) return ok("expiry", `valid until ${new Date(expiresUnixMs).toISOString()}`);
+  const validity = validityOf(leaf);
+  const soon = expiryWarning(tls, validity, unixMs);
+  const end = new Date(validity.expiresUnixMs).toISOString();
+  if (soon === null) return ok("expiry", `valid until ${end}`);
   return warning(
     "expiry",
     soon,
