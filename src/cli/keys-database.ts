@@ -13,7 +13,7 @@ import type { Io } from "./command.ts";
 import { KEYS_LISTED_PER_PAGE } from "./limits.ts";
 
 export interface DatabaseKey {
-  /** The account's id, or its name if nobody logs in to it; created if missing. */
+  /** An account's id, or the name of one without a login. The command creates a missing account. */
   readonly account: string;
   /** null: Beta for a new account, the current plan for an existing one. */
   readonly plan: string | null;
@@ -142,10 +142,10 @@ async function accountFor(store: Store, { account, plan }: DatabaseKey): Promise
     const ids = found.map(({ id }) => id).join(", ");
     throw new SetupError(`${found.length} accounts have the name ${account}, give an id: ${ids}`);
   }
-  // Users name their own accounts, and could show a key that was meant for somebody else.
+  // A user can give the own account any name, and would read a key that is made in it.
   if (byId === null && (await store.accounts.identities(only.id)).length > 0) {
     const needed = `to make a key in it, give its id: ${only.id}`;
-    throw new SetupError(`somebody logs in to the account ${account}; ${needed}`);
+    throw new SetupError(`the account ${account} has a login; ${needed}`);
   }
   if (plan !== null && plan !== only.plan.name) {
     throw new SetupError(`the account ${account} is on plan ${only.plan.name}, not ${plan}`);

@@ -53,7 +53,7 @@ export const keysCommand: Command = {
   --config FILE    instead of --file: the keys file of an edge's configuration, or the
                    accounts database of control's
   --account NAME   the account of the key; its keys share one rate limit. In the database an id,
-                   or a name if nobody logs in to it; a missing account is created
+                   or the name of an account without a login; creates a missing account
   --plan NAME      a plan of the file or database, Beta when not given
   --label TEXT     a note for the list
   --public-key KEY registers this Ed25519 public key (a Solana address) instead of making a key:

@@ -7,8 +7,8 @@ export const RETRY_AFTER_MS_MAX = 30_000;
 /** Minimum time between two reads of the nodes' addresses, however many leaders are unreachable. */
 export const CONTACTS_GAP_MS = 10_000;
 /**
- * Time since the last accepted list of addresses within which one with less than half as many is
- * refused: a node that has just started learns the others from gossip within minutes.
+ * For this long after it accepted a list of addresses the watcher refuses one with less than half
+ * as many: a node that has just started learns the others from gossip within minutes.
  */
 export const CONTACTS_SHORT_MS_MAX = 300_000;
 /** Maximum size of a WebSocket message; one about a slot has a few hundred bytes. */

@@ -69,7 +69,7 @@ export interface Control {
 export async function startControl(config: ControlConfig, deps: ControlDeps): Promise<Control> {
   const parts = buildControl(config, deps);
   const { oidc, web, admin, eventStreams, upkeep, log } = parts;
-  // A login grants the right; who is not in the list any more loses it here, in open sessions too.
+  // A login gives the right. An account that left the list loses it here, in open sessions too.
   const everyOther = { except: config.admins, accountId: null };
   const revoked = await deps.store.accounts.revokeAdmins(everyOther, SYSTEM);
   if (revoked > 0) log.info({ accounts: revoked }, "accounts lost the admin right: not in admins");

@@ -70,7 +70,7 @@ export const EDGE_RESPONSE_MS_MAX = 2_000;
 export const EDGE_RESPONSE_BYTES_MAX = 256 * 1024;
 /** Edges that are queried in parallel for one request. */
 export const EDGES_QUERIED_MAX = 16;
-/** Requests to one edge at a time, whoever they are for; a further one is not made. */
+/** Requests to one edge at a time, over all users; `control` does not send a further one. */
 export const EDGE_REQUESTS_MAX = 64;
 /** Event streams of one account, and of the process. */
 export const EVENT_STREAMS_PER_ACCOUNT_MAX = 4;

@@ -115,7 +115,7 @@ export class DedupCache {
   forget(bytes: Uint8Array, signatureOffset: number, sinceNs: number): void {
     if (!isInside(bytes, signatureOffset)) return;
     const entry = this.#find(bytes, this.#hash(bytes, signatureOffset), sinceNs);
-    // Expired, like any older entry of it.
+    // The search ends at an entry that has expired, before older ones of these bytes.
     if (entry !== NONE && (this.#insertedNs[entry] ?? 0) <= sinceNs) {
       this.#insertedNs[entry] = Number.NEGATIVE_INFINITY;
     }

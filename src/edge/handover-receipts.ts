@@ -63,8 +63,8 @@ export function createReceiptExporter(deps: ReceiptExporterDeps): ReceiptExporte
   }
 
   /**
-   * Acts for the successor of now, unless that is gone by then. One that does not listen any more
-   * has ended, or will be ended.
+   * Queues work for the current successor, which is skipped if that successor is gone by then. A
+   * successor that does not listen any more has ended, or this process ends it.
    */
   function enqueue(act: (send: (message: ReceiptMessage) => Promise<void>) => Promise<void>) {
     const own = send;

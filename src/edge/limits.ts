@@ -12,7 +12,7 @@ export const WORKER_FILES = 4;
 export const UPSTREAM_CONNECTIONS_MAX = RECEIPT_LONG_POLLS_MAX + RECEIPT_STREAMS_MAX + 128;
 /** Interval at which the files of the certificate are looked at, in milliseconds. */
 export const CERTIFICATE_LOOK_MS = 10_000;
-/** Until files of a certificate that could not be used are tried again, in milliseconds. */
+/** The edge reads the files of an unusable certificate again after this time, in milliseconds. */
 export const CERTIFICATE_RETRY_MS = 60_000;
 /** An edge warns of a certificate that expires within this time, as the alert does. */
 export const CERTIFICATE_EXPIRY_WARNING_MS = 14 * 86_400_000;

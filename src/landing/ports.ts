@@ -81,8 +81,8 @@ export interface DeliveryGate {
    */
   renew(bytes: Uint8Array, sinceNs: number, nowNs: number): boolean;
   /**
-   * Landing no longer tracks a transaction that may still land: its next submission is a new one,
-   * sent and tracked, unless a copy left after `sinceNs`, the newest that landing knows of.
+   * Landing has stopped tracking a transaction that may still land. The engine sends its next
+   * submission as a new one, unless a copy left after `sinceNs`, the newest that landing knows of.
    */
   forget(bytes: Uint8Array, sinceNs: number): void;
 }

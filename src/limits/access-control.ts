@@ -15,9 +15,9 @@ import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import { type Rejection, rateLimitMessage } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
-import { boundedNs, intervalNs, waitNs } from "./gcra.ts";
+import { intervalNs } from "./gcra.ts";
 import { KEY_MESSAGES } from "./key-messages.ts";
-import { type LimitState, LocalLimitStates } from "./local-state.ts";
+import { LocalLimitStates } from "./local-state.ts";
 
 /** The rate limit of an account. */
 export interface RatePlan {
@@ -245,14 +245,14 @@ export function createAccessControl(
       const { account, plan, keyId, policy } = principal;
       const own = policy?.limit ?? null;
       const ownName = own === null ? "" : keyLimitName(keyId);
-      const ownWait = own === null ? 0 : waitOf(states.of(ownName), own, nowNs);
+      const ownWait = own === null ? 0 : states.waitNs(states.of(ownName), own, nowNs);
       if (plan.shared && globalLimits !== null) {
         if (ownWait > 0) return rejected(ownWait, globalLimits.waitNs(account, plan, nowNs));
         const wait = globalLimits.tryCharge(account, plan, nowNs);
         if (wait > 0) return rejected(0, wait);
       } else {
         const state = states.of(account);
-        const wait = waitOf(state, plan, nowNs);
+        const wait = states.waitNs(state, plan, nowNs);
         if (ownWait > 0 || wait > 0) return rejected(ownWait, wait);
         states.charge(account, state, intervalNs(plan.ratePerSecond), nowNs);
       }
@@ -287,13 +287,6 @@ export function createAccessControl(
 /** The name of a key's limit; accounts' limits are in the same table. */
 export function keyLimitName(keyId: string): string {
   return `key ${keyId}`;
-}
-
-function waitOf(state: LimitState | undefined, limit: KeyLimit, nowNs: number): number {
-  if (state === undefined) return 0;
-  const interval = intervalNs(limit.ratePerSecond);
-  state.fullNs = boundedNs(state.fullNs, nowNs, interval, limit.burst);
-  return waitNs(state.fullNs, nowNs, interval, limit.burst);
 }
 
 /** Why a key is not valid here and now, in two messages. */

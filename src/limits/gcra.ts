@@ -30,8 +30,9 @@ export function waitNs(fullNs: number, nowNs: number, interval: number, burst: n
 }
 
 /**
- * The state where the limit may have been raised: that of a lower one, which would block requests
- * for as long as its own burst takes, is lowered to the most that this limit leaves.
+ * The state of a bucket whose limit may have been raised. What a lower limit left would block
+ * requests for as long as its burst takes at its rate, so a state above the most that this limit
+ * can leave becomes that.
  */
 export function boundedNs(fullNs: number, nowNs: number, interval: number, burst: number): number {
   return Math.min(fullNs, nowNs + burst * interval + THREADS_APART_NS);

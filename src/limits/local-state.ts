@@ -7,7 +7,7 @@
  * Hot path: one look-up for a known name.
  */
 
-import { charged } from "./gcra.ts";
+import { boundedNs, charged, intervalNs, type Rate, waitNs } from "./gcra.ts";
 
 /** The state of one limit. */
 export interface LimitState {
@@ -34,6 +34,17 @@ export class LocalLimitStates {
   /** The state of a name; undefined for a full bucket. */
   of(name: string): LimitState | undefined {
     return this.#states.get(name);
+  }
+
+  /**
+   * How long until one more request of a name is allowed, in nanoseconds; 0 is now. `state` is the
+   * current result of `of` for it.
+   */
+  waitNs(state: LimitState | undefined, { ratePerSecond, burst }: Rate, nowNs: number): number {
+    if (state === undefined) return 0;
+    const interval = intervalNs(ratePerSecond);
+    state.fullNs = boundedNs(state.fullNs, nowNs, interval, burst);
+    return waitNs(state.fullNs, nowNs, interval, burst);
   }
 
   /** Charges one allowed request; `state` is the current result of `of` for the name. */

@@ -6,7 +6,8 @@
  * because gossip is untrusted. A leader that the operator denies or that is reported as delinquent
  * has no address here, so all callers skip it. A list that marks more than half of the table
  * delinquent reflects a fault of the node that sent it and is ignored; the table also holds nodes
- * that never lead, so `cluster` rejects a response that marks most validators.
+ * that never lead, so the vote watcher first rejects a list by which most of the stake is
+ * delinquent.
  */
 
 import { parseAddress } from "../core/address.ts";

@@ -18,7 +18,7 @@ export interface ClosePolicy {
   readonly wait: number;
   /** What the wait counts from. */
   readonly from: "attempt" | "end";
-  /** `before_window`: not before the leader window requires it, and later each time it was idle. */
+  /** `before_window`: when the leader window requires it, and later after each idle connection. */
   readonly next: "soon" | "before_window";
   /** Whether no second connection replaces a live one until the next connection is admitted. */
   readonly single: boolean;

@@ -95,7 +95,7 @@ describe("keys of the accounts database", () => {
     expect((await keys("create", "--config", config, "--account", made?.id ?? "")).code).toBe(0);
   });
 
-  it("are not made by name in an account that somebody logs in to, but by its id", async () => {
+  it("are made in an account that has a login by its id, and not by its name", async () => {
     const { there, config } = await place();
     const [stranger] = await there.owner.query<{ id: string }>(
       `insert into touchdown.accounts (name, plan, created_at)

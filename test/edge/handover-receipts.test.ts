@@ -124,7 +124,7 @@ describe("the receipts of a replaced process", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("are followed in what changes no state, of which streams are told nothing", async () => {
+  it("reach the successor with what changes no state, and no stream reports that", async () => {
     const { clock, old, next, exporter, send } = handover();
     const id = old.accept(1);
     const leaderB = { identity: "LeaderB", address: "127.0.0.1:8010" };

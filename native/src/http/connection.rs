@@ -52,7 +52,7 @@ const UPSTREAM_TIMEOUT_NS: u64 = 7 * NS_PER_S;
 /// send the rest of a refused request.
 const HALF_CLOSED_NS: u64 = NS_PER_S;
 
-/// Bytes of a refused request that are discarded before a lingering close; more stay unread.
+/// Most bytes of a refused request that the engine reads and discards before a lingering close.
 const LINGERING_BYTES_MAX: usize = 1024 * 1024;
 
 /// Result of a client's turn.
@@ -75,8 +75,8 @@ enum Close {
     No,
     /// The client has sent its complete request.
     Now,
-    /// The client may still send. Closing then would reset the connection, and the client might not
-    /// get the response; so it gets the end of the response first, and has `HALF_CLOSED_NS` to
+    /// The client may still send, and a close would reset the connection before it has read the
+    /// response. So the engine ends its own side first, and waits `HALF_CLOSED_NS` for the client to
     /// close.
     Lingering,
 }
@@ -157,8 +157,8 @@ pub(crate) struct Client {
     idle_since_ns: u64,
     /// The pending part of a request.
     reading: ReadClock,
-    /// How many bytes the connection discards: those that the client still has to send of a refused
-    /// body, or, before a lingering close, the most.
+    /// How many bytes the connection still discards: the rest of a refused body, or, before a
+    /// lingering close, at most these.
     unread: usize,
     /// Whether `100 Continue` was sent for the request whose body is pending.
     is_continued: bool,

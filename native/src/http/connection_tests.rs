@@ -417,7 +417,7 @@ fn client_that_still_sends_a_refused_request_gets_the_response() {
         let (start, rest) = text.split_at(10_000);
         client.send_text(start);
         let mut sent = 0;
-        // It reads only when it has sent all.
+        // The client reads only after it has sent all.
         for part in rest.as_bytes().chunks(10_000).take(100) {
             server.run_turns();
             client.stream.write_all(part).unwrap();

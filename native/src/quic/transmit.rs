@@ -125,7 +125,7 @@ impl ConnectionDriver {
             let is_probe = transmit.size > usize::from(conn.current_mtu());
             self.unsent_batches.extend(gso_writer.push(&transmit, &peer.socket));
             if is_probe {
-                // An interface that refuses its size would refuse what joins it in one call.
+                // If the interface refuses its size, it refuses all datagrams of the same call.
                 self.unsent_batches.extend(gso_writer.flush(&peer.socket));
             }
         }

@@ -420,7 +420,7 @@ fn what_a_full_local_socket_holds_up_leaves_with_the_next_delivery() {
     fixture.send(0, 200, Duration::from_secs(60));
     fixture.work();
     INTERFACE.set((false, usize::MAX));
-    // The time to try again has not come, and is put off by each delivery that does not try.
+    // The timer for the next try is not due yet.
     fixture.send(1, 200, Duration::from_secs(60));
     fixture.work();
     assert_eq!(fixture.whole(), [0, 1].into());

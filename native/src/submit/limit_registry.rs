@@ -325,7 +325,8 @@ fn new_state(name: &str) -> Arc<LimitState> {
     })
 }
 
-/// The bucket of this edge alone. A shared one may have more to make up for than one limit leaves.
+/// The bucket of a limit that applies to this edge alone. That of a shared limit is not bounded: it
+/// makes up for what other edges admitted, too.
 fn local(state: &LimitState, now_ns: f64, limit: Limit) -> &Bucket {
     state.local.bound(now_ns, limit);
     &state.local

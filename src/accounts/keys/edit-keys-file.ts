@@ -218,7 +218,7 @@ function keepOwner(handle: number, target: string): void {
     fchownSync(handle, uid, gid);
     fchmodSync(handle, mode & 0o777);
   } catch {
-    // Only root can give a file away; whoever else may replace it owns it from now on.
+    // Only root can change the owner. The new file of any other user belongs to that user.
   }
 }
 

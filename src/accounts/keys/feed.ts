@@ -191,8 +191,9 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
   }
 
   /**
-   * Removes keys that expired long ago: no change tells of them. Searches a slice per read, and
-   * asks the database, because the clock of this host may be wrong.
+   * Removes keys that expired more than a day ago; the database notes no change when a key expires.
+   * Looks at one slice of the keys at each read, and asks the database before it removes any,
+   * because this host's clock may be wrong.
    */
   async function removeExpired(at: Revision): Promise<void> {
     const expired: Buffer[] = [];

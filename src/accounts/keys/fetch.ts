@@ -76,7 +76,7 @@ export async function fetchChanges(
   );
   const touched = changes.flatMap(({ sha256 }) => (sha256 === null ? [] : [sha256]));
   const ended = without([...touched, ...table.digestsOf(new Set(accounts))], changed);
-  // A public key that an API key had until it expired may be registered since as a key of its own.
+  // The holder may have registered the public key of an expired API key as a key of its own.
   const others = ended.length === 0 ? [] : await keyRows(tx, "sha256 = any($1)", ended);
   return {
     since,

@@ -57,8 +57,8 @@ const KINDS: Readonly<Partial<Record<SlotStage, SlotEventKind>>> = {
 };
 
 /**
- * Times `reconnectMs` after which a stream with pings alone is reopened: while the cluster stands
- * still, one that works brings nothing else.
+ * The watcher reopens a stream that brings pings alone after this many times `reconnectMs`. While
+ * the cluster stands still, a working stream brings nothing else.
  */
 const PINGS_ONLY_FACTOR = 3;
 
@@ -109,7 +109,7 @@ export function createGeyserWatcher(
     const { reconnectMs } = options;
     const isAlive = within(aliveNs, reconnectMs);
     if (stream === null || (isAlive && within(dataNs, PINGS_ONLY_FACTOR * reconnectMs))) return;
-    // It lived for long, and the cluster may stand still: the next one need not wait.
+    // The stream worked for a minute, and the cluster may stand still: the next one opens soon.
     if (isAlive) waits.reset();
     stream.end();
     counters.geyserSilent += 1;

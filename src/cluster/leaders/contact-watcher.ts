@@ -26,7 +26,7 @@ export function createContactWatcher(
   /** Addresses in the accepted response, and when it arrived. */
   let known = 0;
   let acceptedNs = 0;
-  /** Clusters so far: a response that was requested from the one before counts no more. */
+  /** Counts calls of `forget`: a response that was requested before the last one is dropped. */
   let clusters = 0;
 
   const loop = createPollLoop({

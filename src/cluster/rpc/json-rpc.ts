@@ -114,7 +114,8 @@ function resultsOf(
   const answers: readonly unknown[] = Array.isArray(body) ? body : [];
   const results = resultsById(calls, answers);
   if (results.some(hasResult)) return results;
-  // Only errors: they may concern the batch itself. Single calls would exceed a rate even more.
+  // Every call failed, perhaps because of the batch itself. After a rate limit the caller must not
+  // send single calls, which would exceed it further.
   for (const each of [body, ...answers]) {
     const error = isRecord(each) ? errorOf("batch", each["error"]) : null;
     if (error !== null && RATE_LIMIT_CODES.has(error.code)) throw error;

@@ -223,7 +223,7 @@ function auditRoute({ store }: Deps): Route {
 }
 
 function entryOf(entry: AuditEntry): z.input<typeof entryShape> {
-  // Where an operator works from is no concern of the customer's.
+  // The customer does not see the operator's address and browser.
   const isOperator = entry.actor.kind === "operator";
   return {
     id: entry.id,

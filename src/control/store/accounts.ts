@@ -118,7 +118,7 @@ async function register(
   const name = cutText(identity.name, NAME_CHARS_MAX);
   const now = instant(deps.clock.unixMs());
   const [known] = await tx.query<{ readonly account_id: string }>(
-    // A provider whose userinfo failed tells neither; what it told before is still known.
+    // Both are null if the request for the user's profile failed; then the stored ones stay.
     `update touchdown.identities
      set last_login_at = $3, email = coalesce($4, email), name = coalesce($5, name)
      where issuer = $1 and subject = $2 returning account_id`,

@@ -7,7 +7,7 @@ import { NS_PER_MS } from "../../core/clock.ts";
 import type { Rejection } from "../../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX } from "../../core/limits.ts";
 import type { Principal, RatePlan } from "../../limits/access-control.ts";
-import { boundedNs, intervalNs, waitNs } from "../../limits/gcra.ts";
+import { intervalNs } from "../../limits/gcra.ts";
 import { LocalLimitStates } from "../../limits/local-state.ts";
 import { withFastProperties } from "../../runtime/fast-object.ts";
 
@@ -38,10 +38,7 @@ export function createReadLimit(accountsMax = LIMITED_ACCOUNTS_MAX): ReadLimit {
     charge({ account, plan }, nowNs) {
       const interval = intervalNs(plan.ratePerSecond);
       const state = states.of(account);
-      if (state !== undefined) {
-        state.fullNs = boundedNs(state.fullNs, nowNs, interval, plan.burst);
-      }
-      const wait = waitNs(state?.fullNs ?? 0, nowNs, interval, plan.burst);
+      const wait = states.waitNs(state, plan, nowNs);
       if (wait > 0) {
         counters.limited += 1;
         return wait;

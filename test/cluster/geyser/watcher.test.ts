@@ -59,6 +59,15 @@ const forwarded = (calls: readonly string[]): readonly string[] =>
 
 const hash = (fill: number) => new Uint8Array(32).fill(fill);
 
+/** The watcher opens the next stream after that time, and not before. */
+function expectReopened({ clock, streams }: ReturnType<typeof setUp>, waitMs: number): void {
+  const before = streams.length;
+  clock.advance(waitMs - 1);
+  expect(streams).toHaveLength(before);
+  clock.advance(1);
+  expect(streams).toHaveLength(before + 1);
+}
+
 describe("gRPC watcher", () => {
   it("forwards slot starts, ends and confirmations, and no other slot stages", () => {
     const { watcher, events, calls } = setUp();
@@ -187,15 +196,12 @@ describe("gRPC watcher", () => {
   });
 
   it("reconnects after 0.5 s, doubling up to 30 s, and resets after an update", () => {
-    const { watcher, events, streams, clock, counters, warnings } = setUp();
+    const fixture = setUp();
+    const { watcher, events, streams, clock, counters, warnings } = fixture;
     watcher.start();
     for (const waitMs of [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) {
-      const before = streams.length;
       events().closed("gone");
-      clock.advance(waitMs - 1);
-      expect(streams).toHaveLength(before);
-      clock.advance(1);
-      expect(streams).toHaveLength(before + 1);
+      expectReopened(fixture, waitMs);
     }
     expect(warnings).toHaveLength(1);
     expect(counters).toMatchObject({ geyserClosed: 8, geyserOpened: 9 });
@@ -207,17 +213,14 @@ describe("gRPC watcher", () => {
   });
 
   it("waits longer each time, and warns once, if a node accepts, pings and closes", () => {
-    const { watcher, events, streams, clock, warnings } = setUp();
+    const fixture = setUp();
+    const { watcher, events, warnings } = fixture;
     watcher.start();
     for (const waitMs of [500, 1000, 2000, 4000]) {
-      const before = streams.length;
       events().update({ kind: "ping" });
       events().update({ kind: "other" });
       events().closed("too many streams");
-      clock.advance(waitMs - 1);
-      expect(streams).toHaveLength(before);
-      clock.advance(1);
-      expect(streams).toHaveLength(before + 1);
+      expectReopened(fixture, waitMs);
     }
     expect(warnings).toHaveLength(1);
     watcher.stop();

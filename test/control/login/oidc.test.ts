@@ -90,7 +90,7 @@ describe("a provider's answer", () => {
     expect(await login(true)).toBe("failed");
   });
 
-  it("without a time counts as recent only for a fresh login at who never tells it", async () => {
+  it("is recent without `auth_time` only if fresh, by a provider without it", async () => {
     provider.claims = { auth_time: undefined };
     expect(await login()).toMatchObject({ authenticatedAtMs: 0 });
     provider.claimsSupported = ["sub", "iss"];

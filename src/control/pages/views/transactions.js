@@ -109,7 +109,7 @@ async function lookUp(signature, site, place, signal) {
       if (signal.aborted) return;
       const note = shown === "" ? null : noResponse(error);
       if (note !== null) {
-        // A screen reader reads each change.
+        // A screen reader reads each change out, so an equal note is not set again.
         if (notice.textContent !== note.textContent) fill(notice, note);
         after(AGAIN_MS, () => void load(readAlone), signal);
         return;
