@@ -47,6 +47,8 @@ export const PRUNE_STEPS_MAX = 200;
 export const CONTROL_BODY_BYTES_MAX = 16 * 1024;
 /** Time limit for receiving a request to the control process, in milliseconds. */
 export const CONTROL_REQUEST_TIMEOUT_MS = 10_000;
+/** How long open requests may take when the control process stops, in milliseconds. */
+export const CONTROL_STOP_MS_MAX = 15_000;
 /** Concurrent connections to the control process. */
 export const CONTROL_CONNECTIONS_MAX = 4096;
 /** Size limit for the headers of a request to the control process, in bytes. */

@@ -1,5 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { CONTROL_CHECK_MS, CONTROL_PRUNE_MS } from "../../src/control/limits.ts";
+import {
+  CONTROL_CHECK_MS,
+  CONTROL_PRUNE_MS,
+  CONTROL_STOP_MS_MAX,
+} from "../../src/control/limits.ts";
 import { Browser, startTestControl, type TestControl } from "../support/control.ts";
 
 let site: TestControl | null = null;
@@ -9,6 +13,10 @@ const readiness = async ({ control }: TestControl): Promise<readonly [number, st
   const response = await fetch(`http://${control.adminAddress}/readyz`);
   return [response.status, await response.text()];
 };
+
+/** Statements that wait for a lock of a table of this database. */
+const WAITING = `select from pg_locks l join pg_database d on d.oid = l.database
+  where d.datname = current_database() and not l.granted`;
 
 describe("the control process", () => {
   it("is not ready from when the database stops responding until it responds", async () => {
@@ -59,6 +67,41 @@ describe("the control process", () => {
     await started.store.logins.startLogin({ ...attempt, reauthenticate: false });
     started.clock.advance(CONTROL_PRUNE_MS);
     await expect.poll(kept).toBe(0);
+  });
+
+  it("answers open requests before it stops", async () => {
+    const started = await startTestControl();
+    site = started;
+    const grace = new Browser(started.url);
+    await grace.login("grace");
+    const { owner } = started.store.there;
+    let stopped: Promise<void> | null = null;
+    const made = await owner.transaction(async (tx) => {
+      await tx.query("lock table touchdown.keys in exclusive mode");
+      const call = grace.call("POST", "/api/v1/keys", { label: "late" });
+      await expect.poll(() => owner.query(WAITING)).toHaveLength(1);
+      stopped = started.control.stop();
+      return { call };
+    });
+    expect((await made.call).status).toBe(201);
+    await stopped;
+  });
+
+  it("ends requests that stay open for too long when it stops", async () => {
+    const started = await startTestControl();
+    site = started;
+    const grace = new Browser(started.url);
+    await grace.login("grace");
+    const { owner } = started.store.there;
+    await owner.transaction(async (tx) => {
+      await tx.query("lock table touchdown.keys in exclusive mode");
+      const call = grace.call("POST", "/api/v1/keys", { label: "late" });
+      await expect.poll(() => owner.query(WAITING)).toHaveLength(1);
+      const stopped = started.control.stop();
+      started.clock.advance(CONTROL_STOP_MS_MAX);
+      await expect(call).rejects.toThrow();
+      await stopped;
+    });
   });
 
   it("notifies the live streams that it stops, and ends them", async () => {

@@ -14,6 +14,7 @@ import type { Log } from "../../core/log.ts";
 import { createHistogram, type Histogram } from "../../runtime/histogram.ts";
 import { surviveAcceptErrors } from "../../runtime/listen-errors.ts";
 import { ApiError, errorBody } from "../api-error.ts";
+import { CONTROL_STOP_MS_MAX } from "../limits.ts";
 import { type App, headersOf, newApp, type Reply, type Request, type WebOptions } from "./app.ts";
 import { type AttemptLimiter, networkOf } from "./attempt-limiter.ts";
 import type { Authenticator } from "./authenticate.ts";
@@ -46,6 +47,7 @@ export interface WebServer {
   start(): Promise<{ readonly port: number }>;
   /** From now on responds 503 and closes connections. */
   refuse(): void;
+  /** Waits for the responses to open requests, for a while at most, and closes all connections. */
   stop(): Promise<void>;
 }
 
@@ -80,6 +82,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
   }
 
   const app = newApp(options, sendError, count);
+  const answered = followRequests(app, clock);
   app.addHook("onRequest", async (_, reply) => {
     reply.header("vary", "Origin, Sec-Fetch-Site, Cookie");
     reply.header("permissions-policy", PERMISSIONS);
@@ -105,7 +108,34 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
     refuse() {
       isStopping = true;
     },
-    stop: () => app.close(),
+    async stop() {
+      await answered();
+      await app.close();
+    },
+  };
+}
+
+/** Returns what waits until every request is answered, or has gone on for too long. */
+function followRequests(app: App, clock: Clock): () => Promise<void> {
+  let openCount = 0;
+  let onAnswered = (): void => {};
+  app.addHook("onRequest", async (_, reply) => {
+    openCount += 1;
+    // Emitted after the last byte was sent, or when the client has gone.
+    reply.raw.once("close", () => {
+      openCount -= 1;
+      if (openCount === 0) onAnswered();
+    });
+  });
+  return async () => {
+    if (openCount === 0) return;
+    await new Promise<void>((resolve) => {
+      const late = clock.after(CONTROL_STOP_MS_MAX, resolve);
+      onAnswered = () => {
+        late.cancel();
+        resolve();
+      };
+    });
   };
 }
 
