@@ -33,12 +33,19 @@ export interface RedisLimitStore extends LimitStore {
 
 /** `url` is redis:// or rediss:// (TLS), with user and password if the store requires them. */
 export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): RedisLimitStore {
+  /** The address leads, after a failover, to the primary of before; it is tried again, unlogged. */
+  let isReplica = false;
   const client = new Redis(url, {
     lazyConnect: true,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: LIMIT_STORE_MS_MAX,
     commandTimeout: LIMIT_STORE_MS_MAX,
+    reconnectOnError({ message }) {
+      const isRefused = message.includes("READONLY");
+      isReplica ||= isRefused;
+      return isRefused;
+    },
     retryStrategy: (attempt) => Math.min(100 * 2 ** Math.min(attempt, 10), RETRY_MS_MAX),
   });
   let wasUp = false;
@@ -54,10 +61,14 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): R
   /** Expiry of a request sent now, by the store's clock; 0: none. */
   const lastMs = (): number => (aheadMs === null ? 0 : nowMs() + aheadMs + LIMIT_STORE_MS_MAX);
 
-  client.on("ready", () => {
+  function up(): void {
     wasUp = true;
-    connectionError = null;
     log.info({}, "the store of shared limits answers");
+  }
+
+  client.on("ready", () => {
+    connectionError = null;
+    if (!isReplica) up();
   });
   client.on("close", () => {
     if (wasUp) log.warn({}, "the store of shared limits is gone; edges keep to their fair share");
@@ -90,6 +101,8 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): R
         await client.eval(HEARTBEAT, 1, `${PREFIX}edges`, edge, aliveMs),
       );
       aheadMs = timeMs - askedMs;
+      if (isReplica) up();
+      isReplica = false;
       return count;
     },
     edgeCount: () => client.zcard(`${PREFIX}edges`),

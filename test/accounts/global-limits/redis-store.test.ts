@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "iovalkey";
@@ -211,3 +213,33 @@ describe.skipIf(program === undefined)(`global limit store, ${title}`, () => {
     unreachable.stop();
   });
 });
+
+describe("after a failover", () => {
+  it("the store connects until it has the new primary, and logs the loss once", async () => {
+    const READONLY = "-READONLY You can't write against a read only replica.\r\n";
+    const lines: string[] = [];
+    const say = (_: object, message: string) => void lines.push(message);
+    let connections = 0;
+    // The name of a store, which leads to the old primary for a while, and then to the new one.
+    const name = createServer((socket) => {
+      connections += 1;
+      const answer = connections < 3 ? READONLY : "*2\r\n:1\r\n:1000\r\n";
+      // Besides a heartbeat there is the client's question whether the server is ready.
+      socket.on("data", (asked) => socket.write(/eval/i.test(`${asked}`) ? answer : "$0\r\n\r\n"));
+    });
+    const port = await freePort();
+    name.listen(port, "127.0.0.1");
+    await once(name, "listening");
+    const log = { info: say, warn: say, error: say };
+    const moved = createLimitStore({ clock: systemClock, log }, `redis://127.0.0.1:${port}`);
+    moved.start();
+    const edges = () => moved.heartbeat("e", 1_000).catch(() => null);
+    await untilResponse("the new primary", edges, (count) => count === 1);
+    moved.stop();
+    name.close();
+    expect(connections).toBe(3);
+    expect(lines).toEqual([ANSWERS, expect.stringContaining("is gone"), ANSWERS]);
+  });
+});
+
+const ANSWERS = "the store of shared limits answers";
