@@ -47,6 +47,24 @@ describe("the latest transactions", () => {
     expect((await (await asked).response())?.status()).toBe(200);
   });
 
+  it("stay while a poll gets no response, and are polled again", async () => {
+    const grace = await fixture.page("Grace");
+    const key = await revealedKey(grace);
+    const { signature: first } = await fixture.site.submit(key);
+    await open(grace, "Transactions");
+    await linkOf(grace, first).waitFor();
+    await grace.page.route("**/api/v1/transactions?*", (route) => route.abort());
+    const note = grace.page.getByText("The dashboard's server cannot be reached");
+    await note.waitFor();
+    expect(await linkOf(grace, first).count()).toBe(1);
+    await lookAt(grace.page, "transactions-unpolled");
+    await grace.page.unroute("**/api/v1/transactions?*");
+    const { signature: second } = await fixture.site.submit(key);
+    await linkOf(grace, second).waitFor();
+    expect(await note.count()).toBe(0);
+    allowComplaints(grace, /ERR_FAILED/);
+  });
+
   it("can be filtered by state, which the URL keeps", async () => {
     const grace = await fixture.page("Grace");
     const key = await revealedKey(grace);

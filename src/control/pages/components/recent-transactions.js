@@ -1,16 +1,17 @@
 /**
  * The account's latest transactions from all regions, newest first, optionally filtered by state.
- * The list refreshes automatically, except while the user is focused inside it.
+ * The list refreshes automatically, except while the user is focused inside it. A refresh without a
+ * response is noted above it, and repeated.
  */
 
-import { read, readAlone } from "../lib/api.js";
+import { ApiError, read, readAlone } from "../lib/api.js";
 import { every } from "../lib/clock.js";
 import { el, fill } from "../lib/dom.js";
 import { count, ends, micros, NONE, plural, sol } from "../lib/format.js";
 import { FILTERS, stateBadge } from "../lib/receipt-states.js";
 import { ago } from "../lib/times.js";
 import { segments, sheetWith } from "./page-header.js";
-import { empty, failed, loading, unreachableNote } from "./states.js";
+import { empty, errorNote, failed, loading, unreachableNote } from "./states.js";
 import { table } from "./table.js";
 
 const TITLE = "Latest transactions";
@@ -26,9 +27,10 @@ export function recentTransactions(place, signal) {
   let asked = 0;
   let shown = "";
   const body = el("div", {}, loading("Loading the latest transactions", 1));
+  const notice = el("div", { role: "status" });
   const choices = FILTERS.map(([name, title]) => /** @type {const} */ ([name, title]));
   const choice = segments("Which transactions", choices, filter[0], choose);
-  fill(place, sheetWith(TITLE, choice, body));
+  fill(place, sheetWith(TITLE, choice, notice, body));
 
   function choose(/** @type {string} */ name) {
     filter = FILTERS.find(([known]) => known === name) ?? FILTERS[0];
@@ -55,11 +57,20 @@ export function recentTransactions(place, signal) {
     try {
       const answer = await ask(`/api/v1/transactions?${query}`, signal);
       const text = JSON.stringify([filter, answer]);
-      if (mine !== asked || text === shown) return;
+      if (mine !== asked) return;
+      fill(notice);
+      if (text === shown) return;
       shown = text;
       fill(body, contentOf(answer, filter, limit, showMore));
     } catch (error) {
       if (signal.aborted || mine !== asked) return;
+      if (ask === readAlone && mayAnswer(error)) {
+        const note = errorNote(error);
+        // A screen reader reads each change out, so an equal note is not set again.
+        if (notice.textContent !== note.textContent) fill(notice, note);
+        return;
+      }
+      fill(notice);
       shown = "";
       fill(
         body,
@@ -77,6 +88,11 @@ export function recentTransactions(place, signal) {
     signal,
   );
   return load();
+}
+
+/** Whether the next refresh may get what this one did not. @param {unknown} error */
+function mayAnswer(error) {
+  return error instanceof ApiError && error.reason !== "unauthorized";
 }
 
 /**
