@@ -64,6 +64,25 @@ describe("the live numbers", () => {
     expect(await page.getByText("Last updated").count()).toBe(0);
   });
 
+  it("are not shown as live once the stream is silent, which is opened again", async () => {
+    const { page } = await fixture.page("Grace");
+    await page.addInitScript(SILENT_STREAMS);
+    await page.clock.install();
+    await page.goto(`${fixture.site.url}/overview`);
+    const opens = "streams.at(-1).dispatchEvent(new Event('open'))";
+    await expect.poll(() => page.evaluate("streams.length")).toBe(1);
+    await page.evaluate(opens);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.clock.runFor(60_000);
+    expect(await page.evaluate("streams.length")).toBe(1);
+    await page.clock.runFor(60_000);
+    await page.getByText("Reconnecting", { exact: true }).waitFor();
+    await page.getByText(/^Last updated/).waitFor();
+    expect(await page.evaluate("streams.map(({ readyState }) => readyState)")).toEqual([2, 1]);
+    await page.evaluate(opens);
+    await page.getByText("Live", { exact: true }).waitFor();
+  });
+
   it("end when the session ended while the stream was interrupted", async () => {
     const grace = await fixture.page("Grace");
     await grace.page.route("**/api/v1/live", (route) => route.fulfill({ status: 401 }));
@@ -73,3 +92,18 @@ describe("the live numbers", () => {
     allowComplaints(grace, /401/);
   });
 });
+
+/** Streams on which nothing arrives, as on a connection that the other side lost unnoticed. */
+const SILENT_STREAMS = `
+  globalThis.streams = [];
+  globalThis.EventSource = class extends EventTarget {
+    static CLOSED = 2;
+    readyState = 1;
+    constructor() {
+      super();
+      streams.push(this);
+    }
+    close() {
+      this.readyState = 2;
+    }
+  };`;

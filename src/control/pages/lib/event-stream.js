@@ -2,13 +2,17 @@
  * The event stream of live usage. The browser reconnects automatically after a disconnect. If the
  * server rejects the stream, a request finds out why, because the browser does not report it, and
  * the stream is retried later: too many open pages may become fewer. Only the end of the session is
- * final.
+ * final. A stream on which nothing arrives for long is opened anew: the browser may not know that
+ * its connection is lost, as after a pause of the device.
  */
 
-import { after } from "./clock.js";
+import { after, every, now } from "./clock.js";
 import { loginEnded } from "./login-state.js";
 
 const AGAIN_MS = 5000;
+/** The hour of the numbers moves each minute, so there is an event at least that often. */
+const SILENT_MS_MAX = 90_000;
+const LOOK_MS = 10_000;
 const PATH = "/api/v1/live";
 
 /**
@@ -25,7 +29,24 @@ const PATH = "/api/v1/live";
 export function listen(signal, to) {
   if (signal.aborted) return;
   const source = new EventSource(PATH);
-  const close = () => source.close();
+  let heardMs = now();
+  const endLooks = every(LOOK_MS, look, signal);
+  const close = () => {
+    source.close();
+    endLooks();
+  };
+  function look() {
+    if (now() - heardMs < SILENT_MS_MAX) return;
+    signal.removeEventListener("abort", close);
+    close();
+    to.onState("lost");
+    listen(signal, to);
+  }
+  for (const event of ["open", "usage", "stale", "error"]) {
+    source.addEventListener(event, () => {
+      heardMs = now();
+    });
+  }
   signal.addEventListener("abort", close, { once: true });
   source.addEventListener("open", () => to.onState("live"));
   source.addEventListener("usage", (event) => {
@@ -45,6 +66,7 @@ export function listen(signal, to) {
       return;
     }
     signal.removeEventListener("abort", close);
+    close();
     const why = await refusal(signal);
     if (signal.aborted) return;
     if (why === "ended") loginEnded();
