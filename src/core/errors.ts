@@ -309,6 +309,10 @@ export function codeOf(error: unknown): string | null {
 
 /** The message of whatever was thrown. */
 export function messageOf(error: unknown): string {
+  // Of a connection to a name with several addresses: only the errors of each have a message.
+  if (error instanceof AggregateError && error.message === "") {
+    return error.errors.map(messageOf).join("; ");
+  }
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -5,6 +5,8 @@
  * driver's error is kept as the cause.
  */
 
+import { messageOf } from "../../core/errors.ts";
+
 /**
  * unavailable: no connection, or it was lost; timeout: it took too long; refused: login or
  * privileges rejected; conflict: another transaction interfered; constraint: a named schema rule
@@ -41,14 +43,15 @@ export function translate(error: unknown): unknown {
   const kind = kindOf(code, error.message);
   if (kind === null) return error;
   // Messages of class 22 quote the invalid value.
-  const what = code?.startsWith("22") ? `a value was refused (${code})` : error.message;
+  const what = code?.startsWith("22") ? `a value was refused (${code})` : messageOf(error);
   return new DatabaseError(kind, `the accounts database: ${what}`, code, error);
 }
 
 function kindOf(code: string | null, message: string): DatabaseErrorKind | null {
   if (code === null) {
     if (/timeout/i.test(message)) return "timeout";
-    return /terminated|Connection ended|not queryable|pool after/i.test(message)
+    if (/^SASL/.test(message)) return "refused";
+    return /terminated|Connection ended|not queryable|pool after|SSL connection/i.test(message)
       ? "unavailable"
       : null;
   }
@@ -63,10 +66,14 @@ function textOf(holder: unknown, field: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
+/** Codes of `node:tls`: errors of certificates and of the handshake; 2026-11. */
+const TLS = /^(?:CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_|HOSTNAME_|ERR_TLS_|ERR_SSL_)/;
+
 /** SQLSTATE classes (`errcodes.txt`, Postgres 18) and socket errors; 2026-11. */
 const KINDS: readonly (readonly [RegExp, DatabaseErrorKind])[] = [
   [/^(?:08...|57P0[1-4]|53300|57000)$/, "unavailable"],
-  [/^E(?:CONN|PIPE|HOST|NET|NOTFOUND|AI_|NOENT)/, "unavailable"],
+  [/^E(?:CONN|PIPE|HOST|NET|NOTFOUND|AI_|NOENT|ACCES|PERM|ADDR|PROTO)/, "unavailable"],
+  [TLS, "unavailable"],
   [/^(?:57014|25P03|55P03|ETIMEDOUT)$/, "timeout"],
   [/^(?:28...|42501|3D000)$/, "refused"],
   [/^40(?:001|P01)$/, "conflict"],

@@ -153,6 +153,18 @@ describe("unreachable database", () => {
     expect(await kindOf(database.query("select 1"))).toBe("refused");
     await database.stop();
   });
+
+  it("fails as refused without a password", async () => {
+    const database = createDatabase(deps, { url: testDb.url.replace(/:[^:@]+@/, "@") });
+    expect(await kindOf(database.query("select 1"))).toBe("refused");
+    await database.stop();
+  });
+
+  it("fails as unavailable if it speaks no TLS and the address needs that", async () => {
+    const database = createDatabase(deps, { url: `${testDb.url}?sslmode=verify-full` });
+    expect(await kindOf(database.query("select 1"))).toBe("unavailable");
+    await database.stop();
+  });
 });
 
 describe("database that shuts down", () => {
