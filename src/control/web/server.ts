@@ -69,12 +69,18 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
     counters.requests[outcome] = (counters.requests[outcome] ?? 0) + 1;
   }
 
-  function sendError(request: Request, reply: Reply, error: unknown): void {
+  /** Counts an error, and logs what is no fault of the client. */
+  function failed(request: Request, error: unknown): ApiError {
     const fault = toApiError(error);
     if (fault.reason === "internal" || fault.reason === "unavailable") {
       log.error({ err: error, method: request.method, route: request.routeOptions.url }, "failed");
     }
     count(fault.reason);
+    return fault;
+  }
+
+  function sendError(request: Request, reply: Reply, error: unknown): void {
+    const fault = failed(request, error);
     const { retry_after_seconds } = fault.fields;
     if (retry_after_seconds !== undefined) reply.header("retry-after", String(retry_after_seconds));
     // A 401 deletes no cookie: the browser may have got a newer one since it sent this request.
@@ -92,7 +98,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
     }
   });
   const guarded = guardOf(deps, options);
-  const setup: RouteSetup = { app, deps, options, guarded, count, clock };
+  const setup: RouteSetup = { app, deps, options, guarded, count, failed, clock };
   return {
     counters,
     async start() {
@@ -145,6 +151,7 @@ interface RouteSetup {
   readonly options: WebOptions;
   readonly guarded: Guarded;
   readonly count: (outcome: string) => void;
+  readonly failed: (request: Request, error: unknown) => ApiError;
   readonly clock: Clock;
 }
 
@@ -225,12 +232,17 @@ function addRoute(
 }
 
 /** Routes that are not a plain request and response. */
-function addSpecial({ app, deps, options, guarded, count }: RouteSetup): void {
+function addSpecial({ app, deps, options, guarded, count, failed }: RouteSetup): void {
   const document = openApi([...deps.routes, EVENT_STREAM_ROUTE], options);
   app.get("/api/openapi.json", async () => document);
   // HEAD would consume the login without showing a page, and open a stream without a reader.
   const getAlone = { exposeHeadRoute: false };
-  app.get(CALLBACK_PATH, getAlone, async (request, reply) => {
+  // A browser shows the response, so an error leads to a page.
+  const errorHandler = (error: unknown, request: Request, reply: Reply): void => {
+    const path = `/?login_error=${failed(request, error).reason}`;
+    void reply.header("cache-control", "no-store").redirect(path, 303);
+  };
+  app.get(CALLBACK_PATH, { ...getAlone, errorHandler }, async (request, reply) => {
     const question = request.raw.url?.indexOf("?") ?? -1;
     const query = question < 0 ? "" : (request.raw.url ?? "").slice(question);
     const waitMs = deps.attempts.take("login", [networkOf(request.ip)]);

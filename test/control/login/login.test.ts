@@ -130,6 +130,20 @@ describe("a login", () => {
   });
 });
 
+describe("a callback while the database is away", () => {
+  it("leads to a page that says so, and the log has the error", async () => {
+    const browser = new Browser(site.url);
+    const back = await browser.throughProvider(await browser.startLogin(), "grace");
+    site.store.gone = true;
+    const path = await browser.comeBack(back).finally(() => {
+      site.store.gone = false;
+    });
+    expect(path).toBe("/?login_error=unavailable");
+    expect(site.logged.at(-1)).toMatch(/^failed .*DatabaseError.*\/login\/callback/);
+    expect(await isIn(browser)).toBe(false);
+  });
+});
+
 describe("an invalid callback", () => {
   it("works once: a replay opens no session", async () => {
     const browser = new Browser(site.url);

@@ -11,6 +11,7 @@ const LOGIN_ERRORS = new Map([
   ["login_expired", "That login took too long or was used already. Try again."],
   ["login_failed", "The identity provider's response was rejected. Try again."],
   ["login_unavailable", "The identity provider cannot be reached now. Try again in a moment."],
+  ["unavailable", "The accounts cannot be read now. Try again in a moment."],
   ["rate_limited", "Too many logins were tried from here. Wait a minute, then try again."],
   ["disabled", "This account is disabled. Ask whoever runs this service."],
 ]);
