@@ -76,6 +76,20 @@ describe("an operator", () => {
     allowComplaints(grace, /401/);
   });
 
+  it("gets the accounts also where the sums of all usage take too long", async () => {
+    const ada = await fixture.page("Ada");
+    const error = { reason: "unavailable", message: "the database does not answer now" };
+    await ada.page.route("**/api/v1/admin/usage?*", (route) =>
+      route.fulfill({ status: 503, json: { error } }),
+    );
+    await open(ada, "Operator");
+    await ada.page.getByRole("row", { name: /Ada Operator/ }).waitFor();
+    const text = "The numbers of the last day are missing. The database does not answer now.";
+    await ada.page.getByText(text).waitFor();
+    await lookAt(ada.page, "operator-without-sums");
+    allowComplaints(ada, /503/);
+  });
+
   it("gets an empty result for an unknown name; other users have no such page", async () => {
     const ada = await fixture.page("Ada");
     await open(ada, "Operator");

@@ -16,17 +16,28 @@ import { ago, agoAndFull } from "../lib/times.js";
 
 /** @param {import("../app.js").Context} context */
 export async function page({ main, signal }) {
-  const [{ plans }, { totals }] = await Promise.all([
-    read("/api/v1/admin/plans", signal),
-    read("/api/v1/admin/usage?range=day", signal),
-  ]);
-  const text =
-    `In the last day over all accounts: ${plural(totals.accepted, "transaction")} sent, ` +
-    `${share(totals.landed_share)} landed, ${count(totals.refused)} refused.`;
+  const { plans } = await read("/api/v1/admin/plans", signal);
+  const sums = el("span", {}, "The numbers of the last day are added up.");
   const { element, shown } = accounts(plans, signal);
   const { element: cluster, shown: clusterShown } = clusterSheet(signal);
-  fill(main, pageHeader("Operator", text), element, planSheet(plans), cluster);
+  fill(main, pageHeader("Operator", sums), element, planSheet(plans), cluster);
+  // Over very many keys this takes long, or fails; the rest is needed then too.
+  void lastDay(signal).then((text) => fill(sums, text));
   await Promise.all([shown, clusterShown]);
+}
+
+/** The numbers of the last day in a sentence, or why there are none. @param {AbortSignal} signal */
+async function lastDay(signal) {
+  try {
+    const { totals } = await read("/api/v1/admin/usage?range=day", signal);
+    return (
+      `In the last day over all accounts: ${plural(totals.accepted, "transaction")} sent, ` +
+      `${share(totals.landed_share)} landed, ${count(totals.refused)} refused.`
+    );
+  } catch (error) {
+    if (signal.aborted) return "";
+    return `The numbers of the last day are missing. ${errorText(error)}`;
+  }
 }
 
 /**
