@@ -46,6 +46,17 @@ it("revealing a key with an old login leads through a fresh one", async () => {
   await page.getByRole("button", { name: "Reveal" }).waitFor();
 });
 
+it("a fresh login that failed is reported, and the session goes on", async () => {
+  const { page } = await fixture.visitor("Grace");
+  await page.goto(`${fixture.site.url}/login/callback?code=old&state=unknown`);
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  const told = page.getByText("That login took too long or was used already. Try again.");
+  await told.waitFor();
+  await lookAt(page, "fresh-login-failed");
+  await page.getByRole("link", { name: "Keys", exact: true }).first().click();
+  await told.waitFor({ state: "detached" });
+});
+
 it("a new account creates a key without a second login", async () => {
   const { page } = await fixture.visitor("Ada");
   await page.goto(`${fixture.site.url}/keys`);

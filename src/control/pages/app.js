@@ -19,9 +19,10 @@ import { failed, loading } from "./components/states.js";
 import { announce } from "./lib/announce.js";
 import { ApiError, read } from "./lib/api.js";
 import { every } from "./lib/clock.js";
-import { fill } from "./lib/dom.js";
+import { el, fill } from "./lib/dom.js";
 import { onLoginEnded, showsAccount } from "./lib/login-state.js";
 import { resumeAct } from "./lib/resume.js";
+import { loginError } from "./lib/session.js";
 import { refreshTimes } from "./lib/times.js";
 
 /** @typedef {{site: any, me: any, main: HTMLElement, signal: AbortSignal, go: typeof go}} Context */
@@ -100,6 +101,12 @@ function viewOf(name) {
   return name === ADMIN_PAGE.name && !me.rights.includes("admin") ? undefined : VIEWS.get(name);
 }
 
+/** Of a fresh login, which leaves the session of before as it was. */
+function tellLoginError() {
+  const text = me === null ? null : loginError();
+  if (text !== null) main.prepend(el("p", { class: "note bad", role: "alert" }, text));
+}
+
 /** Shows the page that the URL names. @param {{first: boolean}} when */
 async function show({ first }) {
   leave.abort();
@@ -118,7 +125,9 @@ async function show({ first }) {
     const page = await pageOf(view.name);
     if (signal.aborted) return;
     await page({ site, me, main, signal, go });
-    if (!signal.aborted) resumeAct();
+    if (signal.aborted) return;
+    tellLoginError();
+    resumeAct();
   } catch (error) {
     if (signal.aborted) return;
     const state = failed(error, () => void show({ first }));

@@ -4,17 +4,7 @@
 
 import { errorText } from "../components/states.js";
 import { el, fill, svg } from "../lib/dom.js";
-import { logIn } from "../lib/session.js";
-
-/** Messages for the errors that the callback puts in the URL. */
-const LOGIN_ERRORS = new Map([
-  ["login_expired", "That login took too long or was used already. Try again."],
-  ["login_failed", "The identity provider's response was rejected. Try again."],
-  ["login_unavailable", "The identity provider cannot be reached now. Try again in a moment."],
-  ["unavailable", "The accounts cannot be read now. Try again in a moment."],
-  ["rate_limited", "Too many logins were tried from here. Wait a minute, then try again."],
-  ["disabled", "This account is disabled. Ask whoever runs this service."],
-]);
+import { LOGIN_ERRORS, logIn, loginError } from "../lib/session.js";
 
 const POINTS = [
   ["Straight to the leaders", "Over warm QUIC connections, to those that can include it."],
@@ -24,10 +14,10 @@ const POINTS = [
 
 /** @param {import("../app.js").Context} context */
 export function page({ site, main }) {
-  const error = new URLSearchParams(location.search).get("login_error");
+  const error = loginError();
   const fault = el("div", { role: "alert", "aria-live": "assertive" });
   const tell = (/** @type {string} */ text) => fill(fault, el("p", { class: "note bad" }, text));
-  if (error !== null) tell(LOGIN_ERRORS.get(error) ?? "The login did not work. Try again.");
+  if (error !== null) tell(error);
   else if (!site.login.available) tell(LOGIN_ERRORS.get("login_unavailable") ?? "");
   const button = el("button", { type: "button", class: "btn main" }, "Log in");
   button.addEventListener("click", async () => {
