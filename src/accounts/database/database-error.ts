@@ -71,7 +71,8 @@ const TLS = /^(?:CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_|HOSTNAME_|ER
 
 /** SQLSTATE classes (`errcodes.txt`, Postgres 18) and socket errors; 2026-11. */
 const KINDS: readonly (readonly [RegExp, DatabaseErrorKind])[] = [
-  [/^(?:08...|57P0[1-4]|53300|57000)$/, "unavailable"],
+  // 25006: the server is a standby since; another connection may lead to the primary.
+  [/^(?:08...|57P0[1-4]|53300|57000|25006)$/, "unavailable"],
   [/^E(?:CONN|PIPE|HOST|NET|NOTFOUND|AI_|NOENT|ACCES|PERM|ADDR|PROTO)/, "unavailable"],
   [TLS, "unavailable"],
   [/^(?:57014|25P03|55P03|ETIMEDOUT)$/, "timeout"],

@@ -8,6 +8,7 @@ it.each([
   [thrown("x", "ECONNREFUSED"), "unavailable"],
   [thrown("x", "57P01"), "unavailable"],
   [thrown("x", "53300"), "unavailable"],
+  [thrown("x", "25006"), "unavailable"],
   [thrown("Connection terminated unexpectedly"), "unavailable"],
   [thrown("The server does not support SSL connections"), "unavailable"],
   [thrown("x", "CERT_HAS_EXPIRED"), "unavailable"],

@@ -290,6 +290,21 @@ describe("transaction", () => {
     expect(owner.counters.retries).toBe(before + 1);
   });
 
+  it("leaves a server that became a standby: the next one gets another connection", async () => {
+    const [row] = await owner.query<{ name: string }>("select current_database() as name");
+    await owner.query("create table tx_standby (n int)");
+    const readOnly = `alter database ${row?.name} set default_transaction_read_only`;
+    await owner.query(`${readOnly} = on`);
+    const database = createDatabase(deps, { url: testDb.url, connections: 1 });
+    const write = () => database.transaction((tx) => tx.query("insert into tx_standby values (1)"));
+    expect(await database.query("select 1 as one")).toEqual([{ one: 1 }]);
+    // The address of the database leads to the new primary from now on.
+    await owner.query(`${readOnly} = off`);
+    expect(await kindOf(write())).toBe("unavailable");
+    expect(await kindOf(write())).toBe("done");
+    await database.stop();
+  });
+
   it("is rolled back if it loses its connection, and the pool continues", async () => {
     await owner.query("create table tx_lost (n int)");
     const lost = owner.transaction(async (tx) => {
