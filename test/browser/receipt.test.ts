@@ -59,17 +59,19 @@ it("stays while a poll fails or its region does not respond, and is fetched agai
   const unknown = { reason: "not_found", message: "no edge has it", unreachable: ["oslo"] };
   const landed = answerOf({ ...receipt.landing, state: "landed", slot: 9, known_us: 5 });
   const missing = { status: 404, json: { error: unknown } };
-  const answers = [early, null, { status: 502, body: "" }, missing, early, landed];
+  const busy = { reason: "rate_limited", message: "too many attempts, the next one in 1 s" };
+  const limited = { status: 429, json: { error: busy } };
+  const answers = [early, null, { status: 502, body: "" }, limited, missing, early, landed];
   await page.route(`**${path}`, async (route) => {
     const answer = answers.shift() ?? null;
     await (answer === null ? route.abort() : route.fulfill(answer));
   });
-  allowComplaints(grace, /ERR_FAILED|502|404/);
+  allowComplaints(grace, /ERR_FAILED|502|429|404/);
   await page.clock.install({ time: 0 });
   await page.clock.pauseAt(1);
   await page.goto(`${fixture.site.url}/transactions?signature=${signature}`);
   await page.getByRole("region", { name: "Receipt of oslo" }).waitFor();
-  for (const said of [/cannot be reached/, /HTTP 502/, /No response from oslo/]) {
+  for (const said of [/cannot be reached/, /HTTP 502/, /many attempts/, /No response from oslo/]) {
     await page.clock.runFor(AGAIN_MS);
     await page.getByText(said).waitFor();
     expect(await page.getByRole("region", { name: "Receipt of oslo" }).count()).toBe(1);

@@ -132,8 +132,8 @@ function isOpen({ receipt: { landing } }) {
 /** A note that the server or a region did not respond; null: other errors. @param {unknown} error */
 function noResponse(error) {
   if (!(error instanceof ApiError)) return null;
-  // 0: no response; above 500: one of a proxy, or without the database.
-  if (error.status === 0 || error.status > 500) return errorNote(error);
+  // 0: no response; 429: others at this address ask too; above 500: of a proxy, or no database.
+  if ([0, 429].includes(error.status) || error.status > 500) return errorNote(error);
   return unreachableNote(error.fields["unreachable"] ?? []);
 }
 
