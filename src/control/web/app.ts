@@ -51,7 +51,6 @@ export function newApp(
       connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
     },
     trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
-    forceCloseConnections: true,
     frameworkErrors: (error, request, reply) => sendError(request, reply, error),
     clientErrorHandler: (error, socket) => {
       count("invalid_request");

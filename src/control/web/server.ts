@@ -88,14 +88,13 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
   }
 
   const app = newApp(options, sendError, count);
-  const answered = followRequests(app, clock);
   app.addHook("onRequest", async (_, reply) => {
     reply.header("vary", "Origin, Sec-Fetch-Site, Cookie");
     reply.header("permissions-policy", PERMISSIONS);
-    if (isStopping) {
-      reply.header("connection", "close");
-      throw new ApiError("unavailable", "the service is stopping");
-    }
+    if (isStopping) throw new ApiError("unavailable", "the service is stopping");
+  });
+  app.addHook("onSend", async (_, reply) => {
+    if (isStopping) reply.header("connection", "close");
   });
   const guarded = guardOf(deps, options);
   const setup: RouteSetup = { app, deps, options, guarded, count, failed, clock };
@@ -115,33 +114,10 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
       isStopping = true;
     },
     async stop() {
-      await answered();
+      const late = clock.after(CONTROL_STOP_MS_MAX, () => app.server.closeAllConnections());
       await app.close();
+      late.cancel();
     },
-  };
-}
-
-/** Returns what waits until every request is answered, or has gone on for too long. */
-function followRequests(app: App, clock: Clock): () => Promise<void> {
-  let openCount = 0;
-  let onAnswered = (): void => {};
-  app.addHook("onRequest", async (_, reply) => {
-    openCount += 1;
-    // Emitted after the last byte was sent, or when the client has gone.
-    reply.raw.once("close", () => {
-      openCount -= 1;
-      if (openCount === 0) onAnswered();
-    });
-  });
-  return async () => {
-    if (openCount === 0) return;
-    await new Promise<void>((resolve) => {
-      const late = clock.after(CONTROL_STOP_MS_MAX, resolve);
-      onAnswered = () => {
-        late.cancel();
-        resolve();
-      };
-    });
   };
 }
 
