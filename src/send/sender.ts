@@ -180,7 +180,11 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     { clock, transport, counters, report: reportDelivery, onLeaderUnreachable, leaderStats },
     settings,
   );
-  /** The result of each leader of the plan for the packet that was accepted last, and when. */
+  /**
+   * The leaders that the packet accepted last was offered to, with their results, and when. Other
+   * leaders may be targets by the time it is reported: a connection can end while it sends.
+   */
+  let offeredTo: readonly Leader[] = [];
   const results: TrySendResult[] = [];
   let acceptedNs = 0;
   const pollTimer = createPollTimer(clock, () => {
@@ -265,11 +269,12 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       return rejection;
     }
     acceptedNs = nowNs;
+    offeredTo = sendTargets;
     return acceptedCount;
   }
 
   function report(packet: Packet): void {
-    const { sendTargets } = leaders;
+    const sendTargets = offeredTo;
     counters.packetsAccepted += 1;
     counters.deliveries += sendTargets.length;
     let acceptedCount = 0;

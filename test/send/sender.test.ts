@@ -9,6 +9,8 @@ import { planOf, startFixture } from "./fixture.ts";
 const A = "10.0.0.1:8009";
 const B = "10.0.0.2:8009";
 const C = "10.0.0.3:8009";
+const D = "10.0.0.4:8009";
+const E = "10.0.0.5:8009";
 const RESET = { kind: "transport", code: 0 } as const;
 
 describe("accept", () => {
@@ -154,6 +156,34 @@ describe("accept", () => {
     fixture.transport.to(A).endOnSend = { kind: "local", code: 0 };
     expect(fixture.send()).toBe(1);
     expect(fixture.story(1, A)).toEqual(["dropped:not_connected"]);
+  });
+
+  it("sends it to no leader twice where the connection of another ends meanwhile", async () => {
+    // C and D stand in for A and B, and E follows where one of those ends.
+    const fixture = await startFixture(planOf([A, B], [C, D, E]));
+    for (const address of [C, D, E]) fixture.transport.to(address).admit();
+    fixture.transport.to(C).endOnSend = { kind: "silence", code: 0 };
+    expect(fixture.send()).toBe(1);
+    fixture.clock.advance(200);
+    expect([C, D, E].map((address) => fixture.transport.to(address).sent.length)).toEqual([
+      0, 1, 0,
+    ]);
+    expect([fixture.story(1, C), fixture.story(1, D)]).toEqual([
+      ["dropped:not_connected"],
+      ["sent"],
+    ]);
+  });
+
+  it("counts no delivery to a leader that stands in only once it is sent", async () => {
+    const fixture = await startFixture(planOf([A, B], [C]));
+    for (const address of [A, C]) fixture.transport.to(address).admit();
+    fixture.send();
+    fixture.transport.to(B).admit();
+    fixture.transport.to(B).endOnSend = { kind: "silence", code: 0 };
+    const before = fixture.sender.counters.deliveries;
+    expect(fixture.send()).toBe(1);
+    expect(fixture.sender.counters.deliveries - before).toBe(2);
+    expect(fixture.story(2, C)).toEqual([]);
   });
 
   it("accepts nothing before start and after stop", async () => {
