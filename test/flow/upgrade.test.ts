@@ -374,6 +374,20 @@ describe("upgrade", () => {
     expect(await edge.post(network.tipped().bytes)).toBe(200);
   });
 
+  it("goes on when the shell between the processes gets a signal for the edge", async () => {
+    const edge = await start();
+    const upgraded = command("upgrade", "--config", edge.file);
+    await until("the successor", () => successorsOf(edge).length > 0);
+    const [successor = 0] = successorsOf(edge);
+    const shell = parentOf(successor);
+    // As `systemctl kill` sends them to each process of the service.
+    for (const signal of ["SIGHUP", "SIGUSR2"] as const) kill(shell, signal);
+    kill(pidOf(edge), "SIGHUP");
+    const { code, out, err } = await upgraded;
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toContain(`process ${successor} serves`);
+  });
+
   it("fails when the successor is killed while the old process finishes its work", async () => {
     const edge = await start();
     const kept = await holdConnection(edge);

@@ -21,7 +21,13 @@ import type { SuccessorProcess } from "./successor.ts";
 const PID_AT = 4;
 /** The listening socket's descriptor in the successor. */
 const SOCKET_AT = 5;
-const SHELL = `"$0" "$@" ${PID_AT}>&- & echo $! >&${PID_AT}; exec ${PID_AT}>&-; wait $!`;
+/**
+ * `systemctl kill` sends a signal to all processes of a service: one that is for the edge must not
+ * end the shell, whose end counts as the successor's. Node resets what it inherits to the default.
+ */
+const IGNORE = 'trap "" HUP USR2';
+const START = `"$0" "$@" ${PID_AT}>&- & echo $! >&${PID_AT}; exec ${PID_AT}>&-; wait $!`;
+const SHELL = `${IGNORE}; ${START}`;
 /** A shell's exit code for a command that a signal ended is this and the signal's number. */
 const SIGNAL_CODES_AFTER = 128;
 /** Variables of systemd that name a process or its descriptors: not the successor's. */
