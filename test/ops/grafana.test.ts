@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { SUBMISSION_UNITS_MAX } from "../../src/engine/limits.ts";
+import { EVENT_NUMBERS } from "../../src/native/contract.ts";
 import { CONTROL_METRICS } from "../../src/telemetry/control-metric-table.ts";
 import type { MetricRow } from "../../src/telemetry/metric-rows.ts";
 import { METRICS } from "../../src/telemetry/metric-table.ts";
@@ -183,6 +185,16 @@ describe("dashboards", () => {
         expect(rest, title).toEqual(rest.toSorted((a, b) => Number(a) - Number(b)));
       }
     }
+  });
+});
+
+describe("the threshold of events that wait for the main thread", () => {
+  it("is the number of bytes from which on submissions are refused", () => {
+    const panels = boards.flatMap(({ board }) => panelsOf(board));
+    const panel = panels.find(({ title }) => title === "Events that wait for the main thread");
+    const steps = panel?.fieldConfig.defaults.thresholds.steps.map(({ value }) => value);
+    const unitBytes = EVENT_NUMBERS * Float64Array.BYTES_PER_ELEMENT;
+    expect(steps).toEqual([null, SUBMISSION_UNITS_MAX * unitBytes]);
   });
 });
 
