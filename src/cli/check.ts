@@ -10,6 +10,7 @@ import type { Config, ControlConfig } from "../config/config.ts";
 import { describeEffective, describeKeys } from "../config/describe.ts";
 import { edgeName } from "../config/edge-name.ts";
 import { describeProblems, readConfig, readControl, serviceOf } from "../config/load.ts";
+import { portsOf } from "../config/ports.ts";
 import type { Resolved } from "../config/resolve.ts";
 import type { ListenAddress } from "../config/value-types.ts";
 import { type Clock, withTimeout } from "../core/clock.ts";
@@ -65,8 +66,16 @@ interface Subject {
   /** The path that is asked. */
   readonly path: string;
   readonly name: string;
-  /** The name of the service that gave this answer; null: it is none. */
-  nameIn(answer: string): string | null;
+  /** Its ports, by the keys with which messages begin. */
+  readonly ports: Readonly<Record<string, readonly string[]>>;
+  /** The service that gave this answer; null: it is none. */
+  runningIn(answer: string): Running | null;
+}
+
+interface Running {
+  readonly name: string;
+  /** The ports that it uses; null: it does not say. */
+  readonly ports: readonly string[] | null;
 }
 
 const CONTROL: Subject = {
@@ -74,7 +83,9 @@ const CONTROL: Subject = {
   running: "the control process",
   path: "/metrics",
   name: "control",
-  nameIn: (answer) => (answer.includes("touchdown_control_build_info{") ? "control" : null),
+  ports: {},
+  runningIn: (answer) =>
+    answer.includes("touchdown_control_build_info{") ? { name: "control", ports: null } : null,
 };
 
 function edgeOf(config: Config): Subject {
@@ -84,14 +95,17 @@ function edgeOf(config: Config): Subject {
     running: "the edge",
     path: "/upgrade",
     name: own,
-    nameIn(answer) {
-      const { process, edge } = JSON.parse(answer) as {
+    ports: portsOf(config),
+    runningIn(answer) {
+      const { process, edge, ports } = JSON.parse(answer) as {
         readonly process?: unknown;
         readonly edge?: { readonly region: string; readonly name: string };
+        readonly ports?: readonly string[];
       };
       if (process === undefined) return null;
-      // Versions up to 0.1.0 do not say which edge they are.
-      return edge === undefined ? own : `edge ${edge.name} of region ${edge.region}`;
+      // Versions up to 0.1.0 say neither which edge they are nor which ports they use.
+      const name = edge === undefined ? own : `edge ${edge.name} of region ${edge.region}`;
+      return { name, ports: ports ?? null };
     },
   };
 }
@@ -140,29 +154,34 @@ async function startsHere(
   if (inUse.length === 0) return problems.length === 0;
   // The usual case of a check: the process of this configuration runs, and is to be restarted.
   const found = await serviceAt(adminListen, subject, io.clock);
-  const runs = found === subject.name;
-  const other = found === null ? "" : ` (${found} answers at admin.listen)`;
+  const isOwn = found?.name === subject.name;
+  const other = found === null || isOwn ? "" : ` (${found.name} answers at admin.listen)`;
+  const isUsed = (message: string): boolean => {
+    const [key = ""] = message.split(":", 1);
+    const ports = subject.ports[key] ?? [];
+    return isOwn && ports.every((port) => found.ports?.includes(port) ?? true);
+  };
   for (const message of inUse) {
     io.err(
-      runs
+      isUsed(message)
         ? `${file}: ${running} that runs now uses this: ${message}`
         : `${file}: ${one} on this machine would not start: ${message}${other}`,
     );
   }
-  return problems.length === 0 && runs;
+  return problems.length === 0 && inUse.every(isUsed);
 }
 
-/** The name of the service that answers at the admin listener; null: none does. */
+/** The service that answers at the admin listener; null: none does. */
 async function serviceAt(
   listen: ListenAddress,
-  { path, nameIn }: Subject,
+  { path, runningIn }: Subject,
   clock: Clock,
-): Promise<string | null> {
+): Promise<Running | null> {
   if (listen.port === 0) return null;
   try {
     return await withTimeout(clock, READY_PROBE_MS_MAX, async (signal) => {
       const response = await fetch(adminUrl(listen, path), { signal });
-      return nameIn(await response.text());
+      return runningIn(await response.text());
     });
   } catch {
     // Whatever does not answer as one is none.

@@ -7,6 +7,7 @@
 import { setFlagsFromString } from "node:v8";
 import { edgeName } from "../config/edge-name.ts";
 import { loadConfig } from "../config/load.ts";
+import { portsOf } from "../config/ports.ts";
 import { formatListen } from "../config/value-types.ts";
 import { messageOf, SetupError } from "../core/errors.ts";
 import { startClusterWorker } from "../edge/cluster-worker.ts";
@@ -73,6 +74,7 @@ broken file is reported, and what it held before stays.
       const upgrade = (): object => ({
         process: JSON.parse(ownIdentity()),
         edge: { region: config.region, name: edgeName(config) },
+        ports: Object.values(portsOf(config)).flat(),
         timeoutMs: config.http.upgradeTimeoutMs,
         upgrade: status(),
       });

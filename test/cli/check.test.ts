@@ -5,6 +5,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { run } from "../../src/cli/run.ts";
+import { listening } from "../../src/sandbox/ports.ts";
 import { MAIN } from "../support/edge-process.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 
@@ -144,13 +145,14 @@ describe("check of an edge whose ports are in use", () => {
     `[http]\nlisten = "${admin}"\n[admin]\nlisten = "${admin.replace("127.0.0.1", "0.0.0.0")}"\n` +
     `[tip]\naccounts = ["${TIP}"]\n[accounts]\n${KEYS}\n`;
 
-  async function checkBeside(answer: string) {
+  /** `httpPort`: null for that of the admin listener. */
+  async function checkBeside(answerOf: (port: number) => string, httpPort: number | null = null) {
     writeKeys();
-    const server = createServer((_, response) => response.end(answer));
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
-    const result = await check(edgeToml(`127.0.0.1:${port}`));
+    const server = createServer((_, response) => response.end(answerOf(port)));
+    const port = await listening(server, "127.0.0.1", 0);
+    const toml = edgeToml(`127.0.0.1:${port}`);
+    const other = `[http]\nlisten = "127.0.0.1:${httpPort}"`;
+    const result = await check(httpPort === null ? toml : toml.replace(/^\[http\]\n.*$/m, other));
     await new Promise((resolve) => server.close(resolve));
     return result;
   }
@@ -159,7 +161,7 @@ describe("check of an edge whose ports are in use", () => {
     const edge = { region: "local", name: hostname() };
     // Version 0.1.0 does not say which edge it is.
     for (const answer of [{ process: {}, edge }, { process: {} }]) {
-      const { code, err } = await checkBeside(JSON.stringify(answer));
+      const { code, err } = await checkBeside(() => JSON.stringify(answer));
       expect(code).toBe(0);
       expect(err).toContain("the edge that runs now uses this: http.listen: ");
     }
@@ -167,14 +169,33 @@ describe("check of an edge whose ports are in use", () => {
 
   it("exits with 1 if they are those of another edge, and names it", async () => {
     const edge = { region: "local", name: "another" };
-    const { code, err } = await checkBeside(JSON.stringify({ process: {}, edge }));
+    const { code, err } = await checkBeside(() => JSON.stringify({ process: {}, edge }));
     expect(code).toBe(1);
     expect(err).toContain("an edge on this machine would not start: http.listen: ");
     expect(err).toContain("(edge another of region local answers at admin.listen)");
   });
 
+  it("exits with 1 if the edge that it is to replace does not use one of them", async () => {
+    const edge = { region: "local", name: hostname() };
+    const server = createServer();
+    const taken = await listening(server, "127.0.0.1", 0);
+    for (const isOwn of [true, false]) {
+      const { code, err } = await checkBeside((port) => {
+        const ports = [`tcp ${port}`, `${isOwn ? "tcp" : "udp"} ${taken}`];
+        return JSON.stringify({ process: {}, edge, ports });
+      }, taken);
+      expect(code).toBe(isOwn ? 0 : 1);
+      const uses = isOwn
+        ? "the edge that runs now uses this"
+        : "an edge on this machine would not start";
+      expect(err).toContain(`${uses}: http.listen: cannot listen on 127.0.0.1:${taken}: `);
+      expect(err).toContain("the edge that runs now uses this: admin.listen: ");
+    }
+    await new Promise((resolve) => server.close(resolve));
+  });
+
   it("exits with 1 if they are those of another program", async () => {
-    const { code, err } = await checkBeside("hello\n");
+    const { code, err } = await checkBeside(() => "hello\n");
     expect(code).toBe(1);
     expect(err).toContain("an edge on this machine would not start: http.listen: ");
   });

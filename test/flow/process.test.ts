@@ -17,6 +17,7 @@ import {
   untilReady,
 } from "../support/edge-process.ts";
 import { keysToml, keyToml, RAW_PATH, THREADS, untilResponse, WIDE_KEY } from "../support/flow.ts";
+import { freePort } from "../support/ports.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 
@@ -125,6 +126,13 @@ describe("start", () => {
     rmSync(second.folder, { recursive: true });
     expect(new Set(statuses)).toEqual(new Set([200]));
     expect(statuses.length).toBeGreaterThan(2);
+  });
+
+  it("says which ports it was given, so that `check` knows them from those of others", async () => {
+    const [httpPort, adminPort] = [await freePort(), await freePort()];
+    const edge = await start({ httpPort, adminPort });
+    const answer = (await (await fetch(`${edge.adminUrl}/upgrade`)).json()) as object;
+    expect(answer).toMatchObject({ ports: [`tcp ${httpPort}`, `tcp ${adminPort}`] });
   });
 
   it("with an invalid keys file exits with 1 and names the problem without the key", async () => {

@@ -1,0 +1,24 @@
+/** The ports of an edge, by the keys that name them, each as `tcp 8080`; 0 is none. */
+
+import type { Config } from "./config.ts";
+import type { ListenAddress } from "./value-types.ts";
+
+interface Listeners {
+  readonly http: Pick<Config["http"], "listen">;
+  readonly admin: Config["admin"];
+  readonly quic: Pick<Config["quic"], "listen">;
+  readonly send: Pick<Config["send"], "bind">;
+}
+
+export function portsOf({ http, admin, quic, send }: Listeners) {
+  return {
+    "http.listen": named("tcp", [http.listen]),
+    "admin.listen": named("tcp", [admin.listen]),
+    "quic.listen": named("udp", quic.listen === null ? [] : [quic.listen]),
+    "send.bind": named("udp", send.bind),
+  };
+}
+
+function named(protocol: "tcp" | "udp", addresses: readonly ListenAddress[]): readonly string[] {
+  return addresses.flatMap(({ port }) => (port === 0 ? [] : [`${protocol} ${port}`]));
+}
