@@ -114,6 +114,7 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
   return new Promise((resolve) => {
     let timer: Timer | null = null;
     let state: "running" | "draining" | "ended" = "running";
+    let isTold = false;
 
     const end = (code: ExitCode): void => {
       if (state === "ended") return;
@@ -136,11 +137,14 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
       );
     };
     const onStop = (): void => {
-      if (state === "draining") {
+      if (isTold) {
         io.err("second signal: stopping immediately");
         end(1);
         return;
       }
+      isTold = true;
+      // It stops already, because its successor serves.
+      if (state === "draining") return;
       state = "draining";
       upgrade?.abort();
       service.drain();

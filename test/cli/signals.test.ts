@@ -95,6 +95,23 @@ describe("a signal to stop", () => {
     expect(await code).toBe(1);
   });
 
+  it.each([
+    [1, 0],
+    [2, 1],
+  ])("received %d times while a replaced process stops, ends it with %d", async (times, exit) => {
+    const io = createFakeIo(createFakeClock());
+    const [stopped, finished] = [createDeferred(), createDeferred()];
+    const service = { drain: () => {}, stop: () => stopped.promise };
+    const upgrade = { start() {}, abort() {}, isRetiring: true, finished: finished.promise };
+    const code = untilStopped({ io, service, graceMs: 5_000, reload: null, upgrade });
+    finished.resolve();
+    await finished.promise;
+    // The first one finds it writing what it has counted.
+    for (let count = 0; count < times; count += 1) io.emit("SIGTERM");
+    stopped.resolve();
+    expect(await code).toBe(exit);
+  });
+
   it("does not wait forever for pending work", async () => {
     const { clock, io, code } = setUp(0);
     io.emit("SIGTERM");
