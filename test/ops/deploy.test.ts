@@ -95,6 +95,15 @@ describe("the first region of docs/deploy.md", () => {
     expect(given.sort()).toEqual([...used].sort());
   });
 
+  it("has HAProxy serve clients as a user without rights, in a folder of its own", () => {
+    const [command = ""] = /^printf 'global.* > \/etc\/haproxy\/haproxy\.cfg$/m.exec(section) ?? [];
+    for (const line of ["user haproxy", "group haproxy", "chroot /var/lib/haproxy"]) {
+      expect(command).toContain(`\\n    ${line}\\n`);
+    }
+    const files = "ops/haproxy/haproxy.cfg ops/haproxy/dashboard.cfg";
+    expect(section).toContain(`\ncat ${files} >> /etc/haproxy/haproxy.cfg\n`);
+  });
+
   it("makes the second unit by one change of the first", () => {
     const unit = read("ops/systemd/touchdown-edge.service");
     expect(section).toContain("sed s/edge.toml/edge-2.toml/ ops/systemd/touchdown-edge.service");
