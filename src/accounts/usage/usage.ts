@@ -253,6 +253,8 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
       await flush();
       // Once more, for counts that arrived during or after the last write.
       if (counters.failures - counters.refused === unreached) await flush();
+      const { waiting: batches } = counters;
+      if (batches > 0) log.error({ batches }, "usage is lost: it was not written before the end");
     },
   };
 }

@@ -225,6 +225,15 @@ describe("usage", () => {
     expect(calls).toHaveLength(1);
   });
 
+  it("says that its pending rows are lost when it stops while the database is away", async () => {
+    const { usage, logged, state, advance } = fixture();
+    state.up = false;
+    usage.request(KEY, null, 1);
+    await advance(PERIOD_MS);
+    await usage.stop();
+    expect(logged.slice(1)).toEqual(["usage is lost: it was not written before the end"]);
+  });
+
   it("writes rows added during stop() after a permanently rejected batch", async () => {
     const { clock } = fixture();
     const written: string[] = [];
