@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createReadiness } from "../../src/edge/readiness.ts";
 import type { RouterStatus } from "../../src/route/router.ts";
+import { readSource } from "../support/source-tree.ts";
 
 const READY: RouterStatus = {
   slot: 1_000,
@@ -50,6 +51,15 @@ describe("an edge's readiness", () => {
     expect(failing(fixture)).toEqual(["keys"]);
     feed.hasKeys = true;
     expect(failing(fixture)).toEqual([]);
+  });
+
+  it("has a cause in the runbook for each check that may fail", () => {
+    const nothing = { slot: null, slotAgeMs: null, scheduleCovers: false, contacts: 0 };
+    const names = failing(readinessOf(nothing, 0, { hasKeys: false }, false));
+    const [, text = ""] = readSource("docs/runbook.md").text.split("## TouchdownEdgeNotReady\n");
+    const [paragraph = ""] = text.split("\n## ");
+    expect(names).toHaveLength(6);
+    expect(names.filter((name) => !paragraph.includes(`\`${name}\``))).toEqual([]);
   });
 
   it("is reported when all data is known, with details", () => {
