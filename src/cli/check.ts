@@ -60,7 +60,7 @@ ${describeKeys()}
 };
 
 /** A service, and how it is recognized on its admin listener. */
-interface Subject {
+export interface Subject {
   readonly one: string;
   readonly running: string;
   /** The path that is asked. */
@@ -88,7 +88,7 @@ const CONTROL: Subject = {
     answer.includes("touchdown_control_build_info{") ? { name: "control", ports: null } : null,
 };
 
-function edgeOf(config: Config): Subject {
+export function edgeOf(config: Config): Subject {
   const own = `edge ${edgeName(config)} of region ${config.region}`;
   return {
     one: "an edge",
@@ -151,24 +151,36 @@ async function startsHere(
   for (const message of problems) {
     io.err(`${file}: ${one} on this machine would not start: ${message}`);
   }
-  if (inUse.length === 0) return problems.length === 0;
-  // The usual case of a check: the process of this configuration runs, and is to be restarted.
-  const found = await serviceAt(adminListen, subject, io.clock);
+  const { own, foreign, other } = await usersOf(subject, inUse, adminListen, io.clock);
+  for (const message of own) io.err(`${file}: ${running} that runs now uses this: ${message}`);
+  for (const message of foreign) {
+    io.err(`${file}: ${one} on this machine would not start: ${message}${other}`);
+  }
+  return problems.length === 0 && foreign.length === 0;
+}
+
+/**
+ * Divides what is in use into what the running service of this configuration uses, which is the
+ * usual case because it is to be restarted, and what others do. `other` names another service that
+ * answers in its place.
+ */
+export async function usersOf(
+  subject: Subject,
+  inUse: readonly string[],
+  adminListen: ListenAddress,
+  clock: Clock,
+) {
+  if (inUse.length === 0) return { own: [], foreign: [], other: "" };
+  const found = await serviceAt(adminListen, subject, clock);
   const isOwn = found?.name === subject.name;
-  const other = found === null || isOwn ? "" : ` (${found.name} answers at admin.listen)`;
   const isUsed = (message: string): boolean => {
     const [key = ""] = message.split(":", 1);
     const ports = subject.ports[key] ?? [];
     return isOwn && ports.every((port) => found.ports?.includes(port) ?? true);
   };
-  for (const message of inUse) {
-    io.err(
-      isUsed(message)
-        ? `${file}: ${running} that runs now uses this: ${message}`
-        : `${file}: ${one} on this machine would not start: ${message}${other}`,
-    );
-  }
-  return problems.length === 0 && inUse.every(isUsed);
+  const other = found === null || isOwn ? "" : ` (${found.name} answers at admin.listen)`;
+  const foreign = inUse.filter((message) => !isUsed(message));
+  return { own: inUse.filter(isUsed), foreign, other };
 }
 
 /** The service that answers at the admin listener; null: none does. */

@@ -8,6 +8,7 @@ import { availableParallelism } from "node:os";
 import type { Config, ControlConfig } from "../config/config.ts";
 import { loadConfig, loadControl, serviceOf } from "../config/load.ts";
 import { SetupError } from "../core/errors.ts";
+import { edgeOf, usersOf } from "./check.ts";
 import { type Command, type Io, noPositionals, requiredText } from "./command.ts";
 import { countsOf, type Finding, findingsOf, linesOf } from "./doctor/finding.ts";
 import { endedLine } from "./node-lines.ts";
@@ -137,7 +138,9 @@ function controlAreas(config: ControlConfig, { clock }: Io): readonly AreaChecks
 /** What `check` finds, except for what a running edge uses. */
 async function startFindings(config: Config, clock: Io["clock"]): Promise<readonly Finding[]> {
   const { preflight } = await import("../edge/preflight.ts");
-  const { problems, warnings } = await preflight(config);
+  const { inUse, warnings, ...found } = await preflight(config);
+  const { foreign, other } = await usersOf(edgeOf(config), inUse, config.admin.listen, clock);
+  const problems = [...found.problems, ...foreign.map((message) => message + other)];
   const { ok, error } = findingsOf("start");
   const node = nodeFindings(clock);
   if (problems.length + warnings.length === 0) {

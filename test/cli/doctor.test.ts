@@ -1,12 +1,14 @@
 /** `doctor` against the sandbox's cluster: its node, and its leaders over real QUIC. */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { run } from "../../src/cli/run.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { listening } from "../../src/sandbox/ports.ts";
 import { type Network, startNetwork } from "../support/edge-process.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 import { freePort } from "../support/ports.ts";
@@ -94,6 +96,18 @@ describe("doctor", () => {
     const gone = { rpcUrl: network.rpcUrl, wsUrl: `ws://127.0.0.1:${await freePort()}` };
     const { code, levelOf } = await findings(edgeToml(gone));
     expect({ code, slots: levelOf("slots") }).toEqual({ code: 1, slots: ["error"] });
+  });
+
+  it("reports a port of another program, which keeps an edge from starting", async () => {
+    const server = createServer();
+    const port = await listening(server, "127.0.0.1", 0);
+    const text = edgeToml(network).replace("127.0.0.1:0", `127.0.0.1:${port}`);
+    const { code, found } = await findings(text);
+    await new Promise((resolve) => server.close(resolve));
+    const errors = found.filter(({ level }) => level === "error");
+    expect(errors).toMatchObject([{ area: "start", check: "configuration" }]);
+    expect(errors[0]?.message).toContain(`http.listen: cannot listen on 127.0.0.1:${port}`);
+    expect(code).toBe(1);
   });
 
   it("reports what keeps an edge from starting", async () => {
