@@ -14,6 +14,17 @@ export const ENGINES = {
 };
 
 /**
+ * Options of GNU tar with which the same files make the same tarball, whoever makes it. With a
+ * umask of 077, as hardened hosts have it, the user of a service could read none of them.
+ *
+ * @param {string} epoch seconds since 1970 that date the files
+ */
+export function tarOptions(epoch) {
+  const owner = ["--owner=0", "--group=0", "--numeric-owner"];
+  return ["--sort=name", ...owner, "--mode=u=rwX,go=rX", `--mtime=@${epoch}`];
+}
+
+/**
  * The program's package. Each engine is an optional peer, as the sandbox's packages are already: npm
  * checks the version of one that is installed beside the program, and never fetches one. As an
  * optional dependency npm would ask its registry for the engines that were not given, whose names

@@ -39,6 +39,7 @@ import {
   mainManifest,
   nativeManifest,
   programInSbom,
+  tarOptions,
   withLinksOutside,
 } from "./release-files.mjs";
 
@@ -161,9 +162,8 @@ function tarball(name, manifest) {
   addHttpBinaries(folder);
   const { SOURCE_DATE_EPOCH: epoch = run(root, "git", "log", "-1", "--format=%ct").trim() } =
     process.env;
-  const owner = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", `--mtime=@${epoch}`];
   const file = `${name}.tar.gz`;
-  run(staging, "tar", ...owner, "-czf", join(out, file), name);
+  run(staging, "tar", ...tarOptions(epoch), "-czf", join(out, file), name);
   return file;
 }
 

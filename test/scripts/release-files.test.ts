@@ -1,3 +1,7 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nativePackageFor } from "../../src/native/load.ts";
 import { readRoot } from "../support/lockfiles.ts";
@@ -24,6 +28,7 @@ interface Script {
     shipped: readonly string[],
     manifest: Manifest & { readonly repository: { readonly url: string } },
   ): string;
+  tarOptions(epoch: string): readonly string[];
   programInSbom(sbom: object, name: string, shipped: ReadonlySet<string>): object;
   cratesInSbom(crates: readonly Crate[]): readonly object[];
 }
@@ -36,6 +41,7 @@ const {
   mainManifest,
   nativeManifest,
   programInSbom,
+  tarOptions,
   withLinksOutside,
 }: Script = await import(path);
 const manifest: Manifest = JSON.parse(readRoot("package.json"));
@@ -81,6 +87,19 @@ describe("the packages of a release", () => {
       );
       expect(JSON.stringify(main["optionalDependencies"] ?? {})).not.toContain("touchdown");
     }
+  });
+});
+
+describe("the tarball of a release", () => {
+  it("can be read by every user, whatever the umask of who made it", () => {
+    const folder = mkdtempSync(join(tmpdir(), "touchdown-tar-"));
+    writeFileSync(join(folder, "program"), "", { mode: 0o700 });
+    writeFileSync(join(folder, "text"), "", { mode: 0o600 });
+    const words = ["-cf", "-", "-C", folder, "."];
+    const packed = spawnSync("tar", [...tarOptions("0"), ...words]).stdout;
+    const listed = spawnSync("tar", ["-tvf", "-"], { input: packed, encoding: "utf8" }).stdout;
+    rmSync(folder, { recursive: true });
+    expect(listed.match(/^\S+/gm)).toEqual(["drwxr-xr-x", "-rwxr-xr-x", "-rw-r--r--"]);
   });
 });
 
