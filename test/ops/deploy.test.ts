@@ -3,7 +3,9 @@
  * and with the files of `ops` that they use.
  */
 
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ENGINE_SOCKET_BYTES } from "../../src/cli/doctor/host.ts";
@@ -114,5 +116,26 @@ describe("the first region of docs/deploy.md", () => {
 
   it("raises the buffers to what the engine asks for", () => {
     expect(section).toContain(`= ${ENGINE_SOCKET_BYTES}\\n' rmem wmem`);
+  });
+});
+
+describe("the deploy hook of certbot in docs/operations.md", () => {
+  it("copies both files, also where their folder is not there yet", () => {
+    const [command = ""] =
+      /^ +.*\binstall .*-g touchdown.*$/m.exec(read("docs/operations.md")) ?? [];
+    const folder = mkdtempSync(join(tmpdir(), "touchdown-hook-"));
+    for (const name of ["fullchain.pem", "privkey.pem"]) writeFileSync(join(folder, name), name);
+    const own = command
+      .replace("-g touchdown", `-g ${process.getgid?.()}`)
+      .replace("/etc/touchdown/tls", join(folder, "touchdown/tls"));
+    const env = { ...process.env, RENEWED_LINEAGE: folder };
+    const { status, stderr } = spawnSync("sh", ["-c", own], { env, encoding: "utf8" });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    const copied = join(folder, "touchdown/tls/privkey.pem");
+    expect([readFileSync(copied, "utf8"), statSync(copied).mode & 0o777]).toEqual([
+      "privkey.pem",
+      0o640,
+    ]);
+    rmSync(folder, { recursive: true });
   });
 });
