@@ -84,33 +84,41 @@ type Route = (rest: string, account: string | null, query: string) => Page | Pro
 export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
   const counters = { answered: 0, rejected: 0, failed: 0 };
   const routes = routesOf(deps);
-  const server = createServer(
-    {
-      requestTimeout: ADMIN_REQUEST_TIMEOUT_MS,
-      headersTimeout: ADMIN_REQUEST_TIMEOUT_MS,
-      keepAliveTimeout: ADMIN_REQUEST_TIMEOUT_MS,
-      connectionsCheckingInterval: ADMIN_REQUEST_TIMEOUT_MS / 4,
-      maxHeaderSize: ADMIN_HEADERS_BYTES_MAX,
-    },
-    (request, response) => {
-      handle(routes, request, response, counters).catch((cause: unknown) => {
-        counters.failed += 1;
-        deps.log.error({ cause, path: request.url }, "the admin listener could not answer");
-        if (response.headersSent) response.destroy();
-        else send(response, json(500, { status: "error", reason: "internal" }), false);
-      });
-    },
-  );
-  server.maxConnections = ADMIN_CONNECTIONS_MAX;
+  function createListener(): Server {
+    const server = createServer(
+      {
+        requestTimeout: ADMIN_REQUEST_TIMEOUT_MS,
+        headersTimeout: ADMIN_REQUEST_TIMEOUT_MS,
+        keepAliveTimeout: ADMIN_REQUEST_TIMEOUT_MS,
+        connectionsCheckingInterval: ADMIN_REQUEST_TIMEOUT_MS / 4,
+        maxHeaderSize: ADMIN_HEADERS_BYTES_MAX,
+      },
+      (request, response) => {
+        handle(routes, request, response, counters).catch((cause: unknown) => {
+          counters.failed += 1;
+          deps.log.error({ cause, path: request.url }, "the admin listener could not answer");
+          if (response.headersSent) response.destroy();
+          else send(response, json(500, { status: "error", reason: "internal" }), false);
+        });
+      },
+    );
+    server.maxConnections = ADMIN_CONNECTIONS_MAX;
+    return server;
+  }
+
+  let server: Server | null = null;
   return {
     counters,
     async start() {
+      // Anew each time, with listeners of its own: a failed upgrade starts it again.
+      server = createListener();
       const started = await listen(server, options);
       surviveAcceptErrors(server, deps.log, "admin");
       return started;
     },
     stop: () =>
       new Promise((resolve) => {
+        if (server === null) return resolve();
         server.close(() => resolve());
         server.closeAllConnections();
       }),

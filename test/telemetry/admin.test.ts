@@ -155,6 +155,20 @@ describe("the admin listener", () => {
     await expect(second).rejects.toThrow(`admin.listen: cannot listen on 127.0.0.1:${port}`);
   });
 
+  it("can be started again, as after failed upgrades, and collects no listeners", async () => {
+    const warnings: string[] = [];
+    const note = ({ name }: Error): void => void warnings.push(name);
+    process.on("warning", note);
+    const { admin } = await setup();
+    for (let count = 0; count < 12; count += 1) {
+      await admin.stop();
+      await admin.start();
+    }
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    process.off("warning", note);
+    expect(warnings).toEqual([]);
+  });
+
   it("stops although a client keeps its connection open", async () => {
     const { admin, port } = await setup();
     const ended = talk(port, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
