@@ -84,6 +84,7 @@ interface NetworkContext {
 class SimulatedConnection implements EngineConnection {
   readonly peer = 0;
   readonly streamBytesMax = 4_096;
+  readonly idleTimeoutMs = Number.POSITIVE_INFINITY;
   readonly waits = false;
   established = false;
   admitted = false;

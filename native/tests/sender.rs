@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use support::rng::rng;
+use support::transport_params::Params;
 use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, LONG_MS, SENT, counter};
 use support::{Event, Leader, LeaderOptions, Sender};
 use support::{ended, options};
@@ -114,6 +115,18 @@ fn reports_granted_and_remaining_streams() {
         sender.engine.send(&[peer, 0], b"takes one", 1, LONG_MS, Offer::default());
         sender.until("acked", |events| ended(events) == 1);
         assert!(peer_now.stats()[9] <= reported);
+    }
+}
+
+#[test]
+fn the_leaders_idle_timeout_is_reported() {
+    let cases: [(u32, Params); 2] = [(0, &[(0x01, 0)]), (2_000, &[(0x01, 2_000)])];
+    for (idle_ms, params) in cases {
+        let leader = Leader::start(LeaderOptions { params, ..LeaderOptions::default() });
+        let mut sender = Sender::start(options());
+        sender.open_admitted(leader.address);
+        let connected = sender.events.iter().find(|one| one.kind == CONNECTED).unwrap();
+        assert_eq!(connected.tag, idle_ms);
     }
 }
 

@@ -4,6 +4,11 @@ import { NS_PER_MS } from "../core/clock.ts";
 import { DeliveryTable } from "./delivery-table.ts";
 import { CLOSED, type EngineConnection, type Offer } from "./transport.ts";
 
+/** Where a leader's idle timeout is short, it is pinged twice within that. */
+const PING_SHARE = 0.4;
+/** No leader is pinged more often, whatever it announces. */
+const PING_MS_MIN = 400;
+
 export class LeaderConnection {
   /** null until `connect` of the transport has returned. */
   engineConnection: EngineConnection | null = null;
@@ -55,19 +60,26 @@ export class LeaderConnection {
     return true;
   }
 
-  /** Pings after `periodNs` without traffic. */
+  /** Pings after `periodNs` without traffic, or sooner where the leader's idle timeout is short. */
   keepAlive(nowNs: number, periodNs: number): void {
     const { engineConnection } = this;
-    if (engineConnection?.established !== true || engineConnection.keepsAlive) return;
-    if (nowNs - this.#lastSentNs < periodNs) return;
+    if (engineConnection?.established !== true) return;
+    if (nowNs - this.#lastSentNs < this.#pingNs(periodNs)) return;
     this.#lastSentNs = nowNs;
     engineConnection.ping();
   }
 
   /** Milliseconds until `keepAlive` pings; infinite where the engine keeps it alive. */
   nextPingMs(nowNs: number, periodNs: number): number {
-    if (this.engineConnection?.keepsAlive !== false) return Number.POSITIVE_INFINITY;
-    return (this.#lastSentNs + periodNs - nowNs) / NS_PER_MS;
+    return (this.#lastSentNs + this.#pingNs(periodNs) - nowNs) / NS_PER_MS;
+  }
+
+  #pingNs(periodNs: number): number {
+    if (this.engineConnection === null) return Number.POSITIVE_INFINITY;
+    const { idleTimeoutMs, keepsAlive } = this.engineConnection;
+    const shortNs = Math.max(PING_MS_MIN, PING_SHARE * idleTimeoutMs) * NS_PER_MS;
+    if (shortNs < periodNs) return shortNs;
+    return keepsAlive ? Number.POSITIVE_INFINITY : periodNs;
   }
 
   /** Deliveries without a result. */

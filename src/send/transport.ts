@@ -52,6 +52,8 @@ export interface EngineConnection {
   readonly peer: number;
   /** Maximum bytes that this leader accepts on one stream; 0 until it is known. */
   readonly streamBytesMax: number;
+  /** The leader's idle timeout in milliseconds; infinite while unknown, and where it has none. */
+  readonly idleTimeoutMs: number;
   /** The handshake is complete. */
   readonly established: boolean;
   /** The leader has granted a stream at least once. */
@@ -77,7 +79,7 @@ export interface EngineConnection {
   send(bytes: Uint8Array, ttlMs?: number, offer?: Offer): number;
   /** Whether the delivery that `send` accepted last waits in the engine. */
   readonly waits: boolean;
-  /** Whether the engine itself keeps the connection from going idle. */
+  /** Whether the engine itself keeps the connection from going idle, at an interval for all. */
   readonly keepsAlive: boolean;
   /** Makes the other side respond, and so keeps the connection from going idle. */
   ping(): void;

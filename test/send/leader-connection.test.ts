@@ -48,6 +48,25 @@ describe("keep-alive of a leader connection", () => {
     expect(engineConnection.pings).toBe(1);
   });
 
+  it.each([true, false])("pings in time for a short idle timeout (engine pings: %s)", (alive) => {
+    const pingsFor = (idleTimeoutMs: number): number => {
+      const { connection, engineConnection } = linkWith();
+      Object.assign(engineConnection, { idleTimeoutMs, keepsAlive: alive });
+      for (let ms = 0; ms <= 12_000; ms += 100) {
+        const dueMs = connection.nextPingMs(ms * MS, 4_000 * MS);
+        const before = engineConnection.pings;
+        connection.keepAlive(ms * MS, 4_000 * MS);
+        expect(engineConnection.pings > before).toBe(dueMs <= 0);
+      }
+      return engineConnection.pings;
+    };
+    // Two within the leader's idle timeout; but no leader makes this edge ping all the time.
+    expect(pingsFor(2_000)).toBe(15);
+    expect(pingsFor(1)).toBe(30);
+    const usual = alive ? 0 : 3;
+    expect([pingsFor(10_000), pingsFor(Number.POSITIVE_INFINITY)]).toEqual([usual, usual]);
+  });
+
   it("sends nothing before the handshake is done", () => {
     const { connection, engineConnection } = linkWith();
     engineConnection.established = false;

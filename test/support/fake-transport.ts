@@ -41,6 +41,7 @@ export class FakeConnection implements EngineConnection {
   isDegraded = false;
   retried = false;
   keepsAlive = false;
+  idleTimeoutMs = Number.POSITIVE_INFINITY;
   /** -1 as for an engine that does not count datagrams; 0 or more for one that does. */
   datagramsReceived = -1;
   /** Streams that may still be opened. */

@@ -32,6 +32,7 @@ function nullTransport(): Transport {
   const connectionWith = (send: () => number): EngineConnection => ({
     peer: 0,
     streamBytesMax: 4_096,
+    idleTimeoutMs: Number.POSITIVE_INFINITY,
     established: true,
     admitted: true,
     rttUs: 1_000,

@@ -34,7 +34,7 @@ use crate::quic::packing::{capacity_of, remaining_capacity};
 use crate::quic::peer_core::PeerCore;
 use crate::quic::priority_queue::PriorityQueue;
 use crate::quic::stream_window::StreamWindow;
-use crate::quic::transport_params::stream_bytes_max;
+use crate::quic::transport_params::{idle_timeout_ms, stream_bytes_max};
 use crate::sync::clock::NEVER_NS;
 
 /// The result of a turn.
@@ -287,8 +287,9 @@ impl ConnectionDriver {
                 Event::Connected => {
                     peer.advance(PeerState::Connected);
                     self.stream_bytes_max = stream_bytes_max(conn);
-                    let retried = peer.latest.retried.load(Ordering::Relaxed);
-                    peer.report(Kind::Connected, 0, 0, u8::from(retried), self.stream_bytes_max);
+                    let idle_ms = u32::try_from(idle_timeout_ms(conn)).unwrap_or(u32::MAX);
+                    let retried = u8::from(peer.latest.retried.load(Ordering::Relaxed));
+                    peer.report(Kind::Connected, 0, idle_ms, retried, self.stream_bytes_max);
                     self.open_granted_streams(peer);
                 }
                 Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => {

@@ -20,7 +20,7 @@ pub enum Kind {
     /// A delivery never went on the wire.
     Dropped = 8,
     /// The handshake with a leader is complete; `detail` is its limit of bytes per stream, `reason`
-    /// 1 if it requested address validation (Retry).
+    /// 1 if it requested address validation (Retry), `tag` its idle timeout in ms, 0 for none.
     Connected = 9,
     /// The leader granted the first streams; `detail` is how many, up to `STREAMS_AHEAD_MAX`.
     Admitted = 10,
@@ -88,7 +88,7 @@ pub struct Record {
     pub tx: u64,
     /// The connection's handle.
     pub peer: u32,
-    /// The delivery's tag as given to `send`.
+    /// The delivery's tag as given to `send`; for `Connected` the leader's idle timeout in ms.
     pub tag: u32,
     /// A `Reason`; for `Closed` a `CloseCause`, for `Connected` 1 after a Retry.
     pub reason: u8,

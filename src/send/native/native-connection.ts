@@ -3,8 +3,9 @@
  *
  * Note: the thread that holds the drive token (`native/src/quic/peer.rs`) does the work of the
  * connection, so a delivery may be left to the I/O thread, or queued in the engine for credit; an
- * event says when it is on the wire. The engine keeps connections alive, and what waits in order of
- * its rank. Ingress threads may send over the connection too.
+ * event says when it is on the wire. The engine keeps connections alive, except to leaders with a
+ * short idle timeout, and what waits in order of its rank. Ingress threads may send over the
+ * connection too.
  *
  * Hot path: `send` is one call into Rust.
  */
@@ -71,6 +72,7 @@ export class NativeConnection implements EngineConnection {
   readonly keepsAlive = true;
   waits = false;
   streamBytesMax = 0;
+  idleTimeoutMs = Number.POSITIVE_INFINITY;
   over = false;
   /** Whether `progress` must run after the current batch of records. */
   touched = false;

@@ -159,6 +159,7 @@ export function createNativeTransport(
     else if (kind === CONNECTED) {
       connection.established = true;
       connection.retried = reason === 1;
+      if (delivery > 0) connection.idleTimeoutMs = delivery;
       connection.streamBytesMax = Math.min(records[at + 7] ?? 0, V1_TRANSACTION_BYTES_MAX);
     } else if (kind === ADMITTED) connection.admitted = true;
   }

@@ -76,6 +76,7 @@ export class QuicConnection implements EngineConnection {
   #nextStream = FIRST_STREAM;
   #nextStreamOpen = false;
   streamBytesMax = 0;
+  idleTimeoutMs = Number.POSITIVE_INFINITY;
   /** Overhead sent since quiche last counted the congestion window. */
   #overheadBytes = 0;
   /** Bytes that the leader may still send. */
@@ -317,7 +318,9 @@ export class QuicConnection implements EngineConnection {
   #establish(): void {
     this.established = true;
     this.#establishedNs = this.#hooks.nowNs();
-    this.streamBytesMax = this.#quiche.stats().peerInitialMaxStreamDataUni;
+    const { peerInitialMaxStreamDataUni, peerMaxIdleTimeout } = this.#quiche.stats();
+    this.streamBytesMax = peerInitialMaxStreamDataUni;
+    if (peerMaxIdleTimeout > 0) this.idleTimeoutMs = peerMaxIdleTimeout;
     this.#trip.us = this.#believedUs();
   }
 

@@ -35,6 +35,18 @@ describe("a connection of the native engine", () => {
     }
   });
 
+  it("knows the leader's idle timeout", async () => {
+    for (const [tag, idleTimeoutMs] of [
+      [2_000, 2_000],
+      [0, Number.POSITIVE_INFINITY],
+    ] as const) {
+      const { native, connection } = await fixture();
+      expect(connection.idleTimeoutMs).toBe(Number.POSITIVE_INFINITY);
+      native.emit({ kind: "connected", tag });
+      expect(connection.idleTimeoutMs).toBe(idleTimeoutMs);
+    }
+  });
+
   it("reports current credit and datagrams, and nothing once it is gone", async () => {
     const { native, connection } = await admitted();
     Object.assign(native, { datagramsReceived: 12, streamsLeft: 128 });

@@ -106,7 +106,11 @@ function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void, fi
     isDraining: () => false,
     isClosed: () => false,
     isEstablished: () => true,
-    stats: () => stub<ReturnType<QuicheConnection["stats"]>>({ peerInitialMaxStreamDataUni: 100 }),
+    stats: () =>
+      stub<ReturnType<QuicheConnection["stats"]>>({
+        peerInitialMaxStreamDataUni: 100,
+        peerMaxIdleTimeout: 0,
+      }),
     pathStats: () => [],
     peerStreamsLeftUni: () => streams,
     streamPriority: () => {},

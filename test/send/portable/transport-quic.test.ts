@@ -56,6 +56,14 @@ describe("a connection to a leader", () => {
     await until("acknowledgement", () => results.get(stream) === ACKED);
   });
 
+  it.each([
+    [2_000, 2_000],
+    [0, Number.POSITIVE_INFINITY],
+  ])("knows the leader's idle timeout of %i ms", async (idleTimeoutMs, known) => {
+    const { connection } = await admitted({ idleTimeoutMs });
+    expect(connection.idleTimeoutMs).toBe(known);
+  });
+
   it("presents the identity's key", async () => {
     const { leader, connection, identity } = await admitted();
     connection.send(payload(200));
