@@ -415,9 +415,10 @@ impl ConnectionDriver {
         if self.queue.is_empty() && self.batch.is_none() {
             self.expiry_ns = NEVER_NS;
         }
-        if next_ns.saturating_sub(now_ns) > IDLE_AFTER_NS {
+        let is_idle = self.in_flight.count() == 0 && !conn.is_handshaking();
+        if is_idle && next_ns.saturating_sub(now_ns) > IDLE_AFTER_NS {
             // Only a keep-alive ping or the idle timeout is this far off. Idle connections ping
-            // together.
+            // together. What is in flight over a long path may have to be repeated after as long.
             next_ns = next_ns.div_ceil(IDLE_GRID_NS).saturating_mul(IDLE_GRID_NS);
         }
         if !self.ended {

@@ -20,6 +20,7 @@ use crate::quic::delivery::Delivery;
 use crate::quic::event::{Kind, Reason};
 use crate::quic::gso_batch::{GsoWriter, INTERFACE};
 use crate::quic::landed_shares::Offer;
+use crate::quic::limits::{IDLE_AFTER_NS, IDLE_GRID_NS};
 use crate::quic::peer::Peer;
 use crate::quic::peer::tests::{drained, engine_state, peer};
 use crate::quic::tls::{ALPN_TPU, Transport, client_config, self_signed};
@@ -367,6 +368,31 @@ fn on_any_path_sent_means_on_the_wire_and_dropped_means_not_received() {
         assert_eq!(acked.len() + dropped.len(), 250, "{seed}");
         assert_eq!(acked.union(&dropped).count(), 250, "{seed}");
     }
+}
+
+#[test]
+fn over_a_long_path_the_timer_for_a_lost_delivery_is_not_coalesced() {
+    let mut fixture = Fixture::new(1452, 64);
+    let mut exact = Vec::new();
+    for tx in 0..20 {
+        fixture.send(tx, 200, Duration::from_secs(60));
+        fixture.work();
+        let (_, connection) = fixture.driver.connection.as_mut().unwrap();
+        let due = connection.poll_timeout().unwrap();
+        if due - fixture.now > Duration::from_nanos(IDLE_AFTER_NS) {
+            let due_ns = fixture.peer.engine_state.clock.ns(due);
+            exact.push(fixture.peer.timer.sooner() == Some(due_ns));
+        }
+        fixture.pass(Duration::from_millis(200));
+        fixture.deliver_responses();
+    }
+    assert!(exact.len() > 10 && exact.iter().all(|exact| *exact), "{exact:?}");
+    // All is acknowledged.
+    for _ in 0..5 {
+        fixture.settle();
+    }
+    let timer_ns = fixture.peer.timer.sooner().unwrap();
+    assert_eq!(timer_ns % IDLE_GRID_NS, 0);
 }
 
 #[test]
