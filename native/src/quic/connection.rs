@@ -465,7 +465,7 @@ impl ConnectionDriver {
     fn evict(&mut self, peer: &PeerCore, passed: Option<(u64, u32)>) -> bool {
         let mut saturated = false;
         while self.queue.len() > peer.queue_max
-            && let Some(evicted) = self.queue.evict_least()
+            && let Some(evicted) = self.queue.evict_least(&peer.engine_state.landed_shares)
         {
             peer.unqueue();
             peer.count_evicted();

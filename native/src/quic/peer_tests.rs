@@ -165,7 +165,7 @@ fn a_full_queue_refuses_what_ranks_no_higher_while_another_thread_drives_the_con
     assert_eq!(drained(&engine_state).len(), 1);
     assert_eq!((peer.queued(), peer.driver.lock().queue.len()), (QUEUE_MAX, QUEUE_MAX));
     // A place is free once a delivery has left.
-    peer.driver.lock().queue.evict_least();
+    peer.driver.lock().queue.evict_least(&peer.engine_state.landed_shares);
     peer.unqueue();
     drive_elsewhere(&peer);
     assert_eq!(peer.send(offering(93, 10.0)), SendResult::Queued);

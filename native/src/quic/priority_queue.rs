@@ -61,9 +61,7 @@ impl PriorityQueue {
             return;
         }
         self.rank(shares);
-        for row in std::mem::take(&mut self.next) {
-            self.insert(row, shares);
-        }
+        self.rank_next(shares);
         self.insert(row, shares);
     }
 
@@ -115,9 +113,12 @@ impl PriorityQueue {
     }
 
     /// Removes the one of the least rank; among several, the newest.
-    pub(crate) fn evict_least(&mut self) -> Option<Delivery> {
-        let least = self.waiting.pop_last().map(|(_, row)| row);
-        least.or_else(|| self.next.pop_back()).map(|row| row.delivery)
+    pub(crate) fn evict_least(&mut self, shares: &LandedShares) -> Option<Delivery> {
+        if self.waiting.is_empty() {
+            // These are in the order that fills datagrams.
+            self.rank_next(shares);
+        }
+        self.waiting.pop_last().map(|(_, row)| row.delivery)
     }
 
     /// The least rank of those that wait behind the next group; below every rank if none does.
@@ -147,6 +148,12 @@ impl PriorityQueue {
         let next = std::mem::take(&mut self.next).into_iter();
         let waiting = std::mem::take(&mut self.waiting).into_values();
         next.chain(waiting).map(|row| row.delivery)
+    }
+
+    fn rank_next(&mut self, shares: &LandedShares) {
+        for row in std::mem::take(&mut self.next) {
+            self.insert(row, shares);
+        }
     }
 
     fn insert(&mut self, row: Row, shares: &LandedShares) {

@@ -70,10 +70,26 @@ fn a_delivery_that_is_alone_is_ranked_once_another_arrives() {
 fn the_least_rank_is_evicted_and_of_several_the_newest() {
     let shares = LandedShares::default();
     let mut queue = queue_of(&[1.0, 3.0, 1.0, 2.0], &shares);
-    let evicted: Vec<u64> = std::iter::from_fn(|| queue.evict_least()).map(|it| it.tx).collect();
+    let evicted: Vec<u64> =
+        std::iter::from_fn(|| queue.evict_least(&shares)).map(|it| it.tx).collect();
     assert_eq!((evicted, queue.is_empty()), (vec![2, 0, 3, 1], true));
     let mut single = queue_of(&[1.0], &shares);
-    assert_eq!((single.evict_least().map(|it| it.tx), single.len()), (Some(0), 0));
+    assert_eq!((single.evict_least(&shares).map(|it| it.tx), single.len()), (Some(0), 0));
+}
+
+#[test]
+fn the_least_rank_is_evicted_also_of_those_packed_into_datagrams() {
+    let shares = LandedShares::default();
+    let mut queue = PriorityQueue::default();
+    for (tx, size, lamports) in [(0, 900, 7.0), (1, 350, 8.0), (2, 1000, 9.0)] {
+        let bytes = Bytes::from(vec![0; size]);
+        queue.push(Delivery { bytes, ..delivery(tx, tx, lamports) }, &shares);
+    }
+    queue.pack(3, 1_300);
+    assert_eq!(order(&queue), [1, 0, 2]);
+    let evicted: Vec<u64> =
+        std::iter::from_fn(|| queue.evict_least(&shares)).map(|it| it.tx).collect();
+    assert_eq!(evicted, [0, 1, 2]);
 }
 
 #[test]
