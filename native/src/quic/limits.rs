@@ -42,6 +42,8 @@ pub const RECEIVE_BUFFER_BYTES: usize = 65_535;
 pub const SEGMENTS_MAX: usize = 16;
 /// Delay before a datagram is offered again to a socket whose buffer was full, in nanoseconds.
 pub const STALL_RETRY_NS: u64 = 500_000;
+/// Shortest time between two searches for expired deliveries of a connection, in nanoseconds.
+pub const EXPIRY_INTERVAL_NS: u64 = 5_000_000;
 /// Timers of idle connections further off than this are coalesced, in nanoseconds.
 pub const IDLE_AFTER_NS: u64 = 150_000_000;
 /// Coalesced timers fall on multiples of this, in nanoseconds.

@@ -14,6 +14,7 @@ use crate::quic::connection::{ConnectionDriver, DatagramBatch};
 use crate::quic::delivery::PeerState;
 use crate::quic::event::{Kind, Reason};
 use crate::quic::gso_batch::GsoWriter;
+use crate::quic::limits::EXPIRY_INTERVAL_NS;
 use crate::quic::peer_core::PeerCore;
 use crate::sync::clock::NEVER_NS;
 
@@ -172,7 +173,9 @@ impl ConnectionDriver {
             }
             self.resolve(peer, stream.index(), Kind::Dropped, reason);
         }
-        self.expiry_ns = next_ns.min(self.batch.as_ref().map_or(NEVER_NS, DatagramBatch::until_ns));
+        let next_ns = next_ns.min(self.batch.as_ref().map_or(NEVER_NS, DatagramBatch::until_ns));
+        // Each of a long queue expires at a time of its own, and a search visits all of them.
+        self.expiry_ns = next_ns.max(now_ns.saturating_add(EXPIRY_INTERVAL_NS));
     }
 
     /// Why deliveries wait: for the connection, for in-flight capacity, for this machine's socket,

@@ -20,7 +20,7 @@ use crate::quic::delivery::Delivery;
 use crate::quic::event::{Kind, Reason};
 use crate::quic::gso_batch::{GsoWriter, INTERFACE};
 use crate::quic::landed_shares::Offer;
-use crate::quic::limits::{IDLE_AFTER_NS, IDLE_GRID_NS};
+use crate::quic::limits::{EXPIRY_INTERVAL_NS, IDLE_AFTER_NS, IDLE_GRID_NS};
 use crate::quic::peer::Peer;
 use crate::quic::peer::tests::{drained, engine_state, peer};
 use crate::quic::tls::{ALPN_TPU, Transport, client_config, self_signed};
@@ -406,6 +406,26 @@ fn a_full_in_flight_table_is_reported_as_a_local_reason() {
     assert_eq!(fixture.reported_as(Kind::Sent), [0, 1].into());
     assert_eq!(fixture.reported_as(Kind::Dropped), [2].into());
     assert_eq!(fixture.reasons(), [Reason::TooManyInFlight as u32]);
+}
+
+#[test]
+fn deliveries_that_expire_shortly_after_each_other_are_searched_for_together() {
+    let mut fixture = Fixture::new(1452, 1);
+    // The leader does not acknowledge the first one, so the others wait.
+    fixture.late = Some(Vec::new());
+    fixture.send(0, 200, Duration::from_secs(60));
+    for tx in 1..4 {
+        fixture.send(tx, 200, SHORT * tx as u32);
+    }
+    fixture.work();
+    fixture.pass(SHORT);
+    assert_eq!(fixture.reported_as(Kind::Dropped), [1].into());
+    let interval = Duration::from_nanos(EXPIRY_INTERVAL_NS);
+    let due_ns = fixture.peer.engine_state.clock.ns(fixture.now + interval);
+    assert_eq!(fixture.driver.expiry_ns, due_ns);
+    fixture.pass(interval);
+    assert_eq!(fixture.reported_as(Kind::Dropped), [1, 2, 3].into());
+    assert_eq!(fixture.driver.expiry_ns, NEVER_NS);
 }
 
 #[test]
