@@ -1,12 +1,12 @@
 /**
  * The deliveries queued for one leader's credit, highest priority first. Hot path: `push`, `drop`.
  *
- * A bounded heap on rows that are reused. The priority is the amount offered times the account's
- * landed share. `rank` computes it anew for all when shares have changed, so that one share applies
- * to all deliveries of an account, and these leave in the order of their offers, whenever they were
- * queued. Deliveries of equal priority leave in arrival order. At the bound the one with the lowest
- * priority is evicted if the new one has a higher priority. The bytes are copied, because a
- * packet's bytes are only borrowed.
+ * A bounded heap on rows that are reused, as many as were ever needed. The priority is the amount
+ * offered times the account's landed share. `rank` computes it anew for all when shares have
+ * changed, so that one share applies to all deliveries of an account, and these leave in the order
+ * of their offers, whenever they were queued. Deliveries of equal priority leave in arrival order.
+ * At the bound the one with the lowest priority is evicted if the new one has a higher priority.
+ * The bytes are copied, because a packet's bytes are only borrowed.
  */
 
 import type { Packet, Target } from "../core/flow.ts";
@@ -39,7 +39,7 @@ export class PriorityQueue {
   size = 0;
   readonly #landedShareOf: (account: string) => number;
   /** A heap: no row goes before its parent at half its index. Rows from `size` on are spare. */
-  readonly #rows: QueuedDelivery[];
+  readonly #rows: QueuedDelivery[] = [];
   #order = 0;
   /** No row was queued before this. */
   #sinceNs = 0;
@@ -47,18 +47,6 @@ export class PriorityQueue {
   constructor(capacity: number, landedShareOf: (account: string) => number) {
     this.capacity = capacity;
     this.#landedShareOf = landedShareOf;
-    this.#rows = Array.from({ length: capacity }, () => ({
-      packetId: 0,
-      target: NO_TARGET,
-      bytes: NO_BYTES,
-      account: "",
-      offeredLamports: 0,
-      // A fraction, so that V8 reserves room for those: see core/packet.ts.
-      priorityLamports: 0.5,
-      sinceNs: 0,
-      order: 0,
-      resend: 0,
-    }));
   }
 
   /** The first delivery, or null; its row stays valid until the next change. */
@@ -73,8 +61,9 @@ export class PriorityQueue {
 
   /** Copies the bytes. False when the queue is full. */
   push(packet: QueuedPacket, target: Target, sinceNs: number, resend = 0): boolean {
-    const row = this.#rows[this.size];
-    if (row === undefined) return false;
+    if (this.size === this.capacity) return false;
+    const row = this.#rows[this.size] ?? newRow();
+    this.#rows[this.size] = row;
     if (this.size === 0) this.#sinceNs = sinceNs;
     this.#order += 1;
     row.packetId = packet.id;
@@ -207,4 +196,19 @@ export class PriorityQueue {
     this.#rows[a] = second;
     this.#rows[b] = first;
   }
+}
+
+function newRow(): QueuedDelivery {
+  return {
+    packetId: 0,
+    target: NO_TARGET,
+    bytes: NO_BYTES,
+    account: "",
+    offeredLamports: 0,
+    // A fraction, so that V8 reserves room for those: see core/packet.ts.
+    priorityLamports: 0.5,
+    sinceNs: 0,
+    order: 0,
+    resend: 0,
+  };
 }

@@ -49,6 +49,12 @@ describe("the queued deliveries", () => {
     expect(queue.size).toBe(2);
   });
 
+  it("need room only for as many as wait, however high the bound", () => {
+    const queue = newQueue(Number.MAX_SAFE_INTEGER);
+    expect(queue.push(offering(1, 9), target, 1)).toBe(true);
+    expect(idsOf(queue)).toEqual([1]);
+  });
+
   it("return the one to evict for a better one, the newest of several", () => {
     const queue = queueOf([5, 3, 3, 8]);
     expect(queue.least(3)).toBeNull();
