@@ -31,7 +31,7 @@ export type Submitter = Pick<Submission, "account" | "keyId" | "plan">;
 
 /**
  * What an engine says of transactions: a transaction before its outcomes and before each duplicate
- * of it. `src/edge/tracker.ts` listens. Nothing here throws or calls the engine.
+ * of it. `src/edge/tracker.ts` listens. Nothing here throws; `duplicate` may call `resend`.
  */
 export interface EngineEvents {
   /** The id of the next transaction; one that is not opened uses up none. */
