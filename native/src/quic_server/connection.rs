@@ -410,21 +410,23 @@ impl ClientConnection {
         self.write_verdict(id, bytes, 0);
     }
 
-    fn write_verdict(&mut self, id: StreamId, bytes: [u8; VERDICT_BYTES], written: usize) {
+    fn write_verdict(&mut self, id: StreamId, bytes: [u8; VERDICT_BYTES], mut written: usize) {
         let mut stream = self.inner.send_stream(id);
-        let rest = bytes.get(written..).unwrap_or_default();
-        let written = match stream.write(rest) {
-            Ok(more) if more == rest.len() => {
-                // It fails where the client has stopped it.
-                let _ = stream.finish();
-                return;
+        // Until a write is refused: only then quinn-proto reports the stream as writable, once the
+        // connection has room again.
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            match stream.write(rest) {
+                Ok(more) => written += more,
+                Err(WriteError::Blocked) => {
+                    self.unsent.insert(id, (bytes, written));
+                    return;
+                }
+                // The client no longer wants it.
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return,
             }
-            Ok(more) => written + more,
-            Err(WriteError::Blocked) => written,
-            // The client no longer wants it.
-            Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return,
-        };
-        self.unsent.insert(id, (bytes, written));
+        }
+        // It fails where the client has stopped it.
+        let _ = stream.finish();
     }
 
     /// The client's flow control admits more on a stream.

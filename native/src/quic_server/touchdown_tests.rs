@@ -5,7 +5,7 @@ use quinn::{Connection, Endpoint, RecvStream, SendStream, VarInt};
 
 use super::*;
 use crate::quic_server::tls::ALPN_TOUCHDOWN;
-use crate::quic_server::verdict::Verdict;
+use crate::quic_server::verdict::{VERDICT_BYTES, Verdict};
 
 pub(super) const API_KEY: &[u8] = b"example-key-of-this-page";
 /// A transaction as the handler takes it: a count, and a signature of these bytes.
@@ -123,6 +123,22 @@ async fn thousands_of_transactions_of_one_connection_have_one_verdict_each() {
         assert_eq!(verdict_of(incoming).await.signature[..4], number.to_le_bytes());
     }
     assert_eq!(listener.with(|state| state.submitted.len()), 5000);
+}
+
+#[tokio::test]
+async fn verdict_that_the_window_of_the_connection_cuts_is_completed() {
+    let listener = listener();
+    let mut config = quinn::TransportConfig::default();
+    // Room for one verdict and a part of the next one.
+    config.receive_window(VarInt::from_u32(VERDICT_BYTES as u32 + 12));
+    let mut client = client_of(ALPN_TOUCHDOWN, Some(&SEED));
+    client.transport_config(Arc::new(config));
+    let (_endpoint, connection) = listener.connect(client).await.unwrap();
+    let one = opened(&connection, &transaction(7)).await;
+    let other = opened(&connection, &transaction(8)).await;
+    listener.until(|state| state.submitted.len() == 2).await;
+    assert_eq!(verdict_of(one).await.signature, [7; 64]);
+    assert_eq!(verdict_of(other).await.signature, [8; 64]);
 }
 
 #[tokio::test]
