@@ -109,6 +109,17 @@ fn client_that_says_goodbye_is_closed_and_gets_a_goodbye() {
 }
 
 #[test]
+fn goodbye_behind_the_last_request_closes_the_connection() {
+    let (server, address, _upstream) = server();
+    let mut client = TlsClient::to(address, &client_config(&[&TLS13], &[]));
+    client.connect().unwrap();
+    client.send_last_text(&post("", "hello"));
+    assert_eq!(client.receive(), "hello");
+    assert_eq!(client.read_to_end().unwrap(), 0);
+    assert_eq!(server.open_count(), 0);
+}
+
+#[test]
 fn every_close_of_an_established_connection_is_announced() {
     let (server, address, _upstream) = server();
     let config = client_config(&[&TLS13], &[]);

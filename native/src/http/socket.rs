@@ -138,7 +138,7 @@ impl BufferedSocket {
     /// Whether a read may return something.
     #[must_use]
     pub(crate) fn can_read(&self) -> bool {
-        self.can_read || self.tls.as_ref().is_some_and(|tls| tls.has_decrypted())
+        self.can_read || self.tls.as_ref().is_some_and(|tls| tls.can_take())
     }
 
     /// Whether the other end closed its sending side, or is gone.

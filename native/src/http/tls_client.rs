@@ -142,6 +142,18 @@ impl TlsClient {
         self.reader.read_to_end(&mut Vec::new())
     }
 
+    /// Sends this, and in the same write that nothing more follows; the socket stays open.
+    pub(super) fn send_last_text(&mut self, text: &str) {
+        let owned = self.reader.get_mut();
+        owned.conn.writer().write_all(text.as_bytes()).unwrap();
+        owned.conn.send_close_notify();
+        let mut records = Vec::new();
+        while owned.conn.wants_write() {
+            owned.conn.write_tls(&mut records).unwrap();
+        }
+        owned.sock.write_all(&records).unwrap();
+    }
+
     /// Says that nothing more follows; the socket stays open.
     pub(super) fn close_notify(&mut self) {
         let owned = self.reader.get_mut();

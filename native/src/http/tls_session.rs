@@ -43,9 +43,9 @@ impl TlsSession {
         }
     }
 
-    /// Whether decrypted bytes can be read.
-    pub(super) fn has_decrypted(&self) -> bool {
-        self.decrypted > 0
+    /// Whether `take` returns decrypted bytes, or the end.
+    pub(super) fn can_take(&self) -> bool {
+        self.decrypted > 0 || self.is_closed
     }
 
     /// Reads decrypted bytes: 0 at the end, None if there are none now.
