@@ -60,7 +60,7 @@ impl ForwardedHeader<'_> {
         let bytes = bytes.get(..come).unwrap_or_default();
         // The upstream server would ask for what has come.
         let is_met = head.expects && come == total;
-        if head.is_crowded || is_met {
+        if head.is_crowded || head.has_unnamed || is_met {
             let (lines, body) = bytes.split_at_checked(head.size).unwrap_or((bytes, &[]));
             let lines = without_unread_headers(lines, is_met);
             self.insert(head.line_end, &[&lines, body].concat(), out);

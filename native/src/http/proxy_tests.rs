@@ -91,6 +91,20 @@ fn connection_close_request_closes_the_connection() {
     assert_eq!(client.receive_all(), b"");
 }
 
+/// The upstream server reads no header behind it, and would take the body for a request.
+#[test]
+fn header_without_a_name_is_not_proxied() {
+    let upstream = TestUpstream::echo();
+    let (_server, address) = TestServer::alone(upstream.address);
+    let mut client = TestClient::to(address);
+    let request = put("known", "hello");
+    client.send_text(&request.replace("Host", ": x\r\nHost"));
+    assert!(client.receive().ends_with(" +5"));
+    let received = upstream.next();
+    assert!(!received.head.contains("\n:"), "{}", received.head);
+    assert!(received.head.contains("\r\nContent-Length: 5\r\n"), "{}", received.head);
+}
+
 #[test]
 fn unreachable_upstream_yields_503_and_close() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -62,6 +62,8 @@ pub(crate) struct CompleteHead<'a> {
     /// Whether the forwarded header can be added only in place of headers that the upstream server
     /// does not read.
     pub(crate) is_crowded: bool,
+    /// Whether a header has no name: the upstream server reads no header behind it.
+    pub(crate) has_unnamed: bool,
     /// End of the request line.
     pub(crate) line_end: usize,
     /// Whether the response has no body whatever its head declares.
@@ -179,6 +181,7 @@ fn check_framing<'a>(
         body_size: 0,
         is_ambiguous: true,
         is_crowded,
+        has_unnamed: headers.iter().any(|header| header.name.is_empty()),
         line_end: head.iter().position(|byte| *byte == b'\n').map_or(size, |at| at + 1),
         is_head_only: line.method == "HEAD",
         form: form_of(line),
