@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
 use crate::config::{Config, Protocol};
 use crate::connection::{Connection, Control, Failure};
@@ -140,7 +140,8 @@ impl Client {
             return Err(SendError::NoVerdicts);
         }
         let more = if options.when_landed { LANDING_TIMEOUT } else { Duration::ZERO };
-        let verdict = self.attempt(transaction, Some(options), self.config.timeout + more).await?;
+        let timeout = self.config.timeout.saturating_add(more);
+        let verdict = self.attempt(transaction, Some(options), timeout).await?;
         verdict.ok_or(SendError::NoVerdicts)
     }
 
@@ -182,7 +183,7 @@ impl Client {
                 }
             }
         };
-        timeout_at(Instant::now() + timeout, until_end).await.unwrap_or(Err(SendError::Timeout))
+        tokio::time::timeout(timeout, until_end).await.unwrap_or(Err(SendError::Timeout))
     }
 
     async fn connection(&self) -> Result<Connection, ConnectError> {
@@ -232,7 +233,8 @@ impl Keeper {
                 Err(error) => error,
             };
             // A connection that ends at once counts as a failed attempt.
-            if since.elapsed() > self.config.backoff_max + self.config.connect_timeout {
+            let Config { backoff_max, connect_timeout, .. } = *self.config;
+            if since.elapsed() > backoff_max.saturating_add(connect_timeout) {
                 failed = 0;
             }
             // An edge that another one named may be the one that cannot be reached.

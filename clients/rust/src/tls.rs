@@ -63,7 +63,8 @@ fn transport_config(config: &Config) -> TransportConfig {
     let mut transport = TransportConfig::default();
     transport
         .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok())
-        .keep_alive_interval(Some(config.keep_alive))
+        // A later one would come after the connection's end.
+        .keep_alive_interval(Some(config.keep_alive).filter(|interval| *interval < IDLE_TIMEOUT))
         // One transaction after the other: parts of several in one packet are lost together.
         .send_fairness(false)
         // An edge opens no stream.

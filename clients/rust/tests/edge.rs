@@ -294,6 +294,24 @@ async fn transaction_whose_connection_is_lost_is_sent_again_on_the_next() {
 }
 
 #[tokio::test]
+async fn durations_without_end_are_no_limits() {
+    let edge = start_edge(None, Answer::CloseFirst(0x10d));
+    let config = Config {
+        connect_timeout: Duration::MAX,
+        backoff_max: Duration::MAX,
+        timeout: Duration::MAX,
+        keep_alive: Duration::MAX,
+        ..edge.config(Credential::api_key(KEY))
+    };
+    let client = Client::start(config).expect("a client");
+    for when_landed in [false, true] {
+        let options = SubmitOptions { when_landed, once: false };
+        let verdict = bounded(client.submit(&[1, 2, 3], options)).await.expect("a verdict");
+        assert_eq!(verdict.outcome, Outcome::Accepted);
+    }
+}
+
+#[tokio::test]
 async fn attempts_to_connect_end_at_their_bound() {
     let edge = start_edge(Some(0x10d), ACCEPTS);
     let config = Config { reconnects_max: 3, ..edge.config(Credential::api_key(KEY)) };
