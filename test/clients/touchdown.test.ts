@@ -48,6 +48,14 @@ it("the TypeScript client refuses an empty list of authorities", () => {
   expect(() => connect(options)).toThrow(/^trust names no authority/);
 });
 
+it.each([Number.POSITIVE_INFINITY, Number.NaN, -1, 2 ** 32])(
+  "the TypeScript client refuses %d as a number of an option",
+  (number) => {
+    const options = { address: "127.0.0.1:9", credential: { apiKey: KEY }, reconnectsMax: number };
+    expect(() => connect(options)).toThrow(`reconnectsMax is ${number}, a number from 0 to`);
+  },
+);
+
 describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
   const authority = createAuthority();
   const known = freshIdentity();

@@ -84,7 +84,10 @@ export interface Client {
 
 const ENCODER = new TextEncoder();
 
-/** Begins to connect. @throws Error for an empty list, or options that contradict each other */
+/**
+ * Begins to connect. @throws Error for an empty list, for a number that is negative or above
+ * 4,294,967,295, or for options that contradict each other
+ */
 export function connect(options: ClientOptions): Client {
   const { trust = "system", onEvent } = options;
   // The addon takes an empty list for the system's authorities.
@@ -99,13 +102,7 @@ export function connect(options: ClientOptions): Client {
       trustsAny: trust === "any",
       authorities: typeof trust === "string" ? [] : trust,
       receipts: options.receipts ?? false,
-      connectTimeoutMs: options.connectTimeoutMs ?? 5_000,
-      reconnectsMax: options.reconnectsMax ?? 20,
-      backoffMinMs: options.backoffMinMs ?? 50,
-      backoffMaxMs: options.backoffMaxMs ?? 5_000,
-      timeoutMs: options.timeoutMs ?? 5_000,
-      pendingMax: options.pendingMax ?? 4_096,
-      keepAliveMs: options.keepAliveMs ?? 15_000,
+      ...numbersOf(options),
     },
     (nativeEvent) => {
       const event = eventOf(nativeEvent);
@@ -138,6 +135,26 @@ function credentialOf(credential: Credential) {
   }
   return { credentialKind: 2, credential: ENCODER.encode(credential.derivedFrom) } as const;
 }
+
+function numbersOf(options: ClientOptions) {
+  const numbers = {
+    connectTimeoutMs: options.connectTimeoutMs ?? 5_000,
+    reconnectsMax: options.reconnectsMax ?? 20,
+    backoffMinMs: options.backoffMinMs ?? 50,
+    backoffMaxMs: options.backoffMaxMs ?? 5_000,
+    timeoutMs: options.timeoutMs ?? 5_000,
+    pendingMax: options.pendingMax ?? 4_096,
+    keepAliveMs: options.keepAliveMs ?? 15_000,
+  };
+  for (const [name, number] of Object.entries(numbers)) {
+    // Node passes 0 on to the addon for Infinity and NaN, and the last 32 bits of another number.
+    if (number >= 0 && number <= UINT32_MAX) continue;
+    throw new Error(`${name} is ${number}, a number from 0 to ${UINT32_MAX} is needed`);
+  }
+  return numbers;
+}
+
+const UINT32_MAX = 0xffff_ffff;
 
 function throwIf(error: NativeError | null | undefined): void {
   if (error !== null && error !== undefined) throw new ClientError(error);
