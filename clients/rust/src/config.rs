@@ -56,7 +56,8 @@ pub struct Config {
     pub pending_max: usize,
     /// Events that wait for their reader; beyond it the oldest are dropped.
     pub events_max: usize,
-    /// Idle time after which the client pings, so that routers keep the path open.
+    /// Idle time after which the client pings, so that routers keep the path open; 0, or 60 s and
+    /// more, for no pings of the client. An edge pings after 20 s.
     pub keep_alive: Duration,
 }
 

@@ -63,8 +63,7 @@ fn transport_config(config: &Config) -> TransportConfig {
     let mut transport = TransportConfig::default();
     transport
         .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok())
-        // A later one would come after the connection's end.
-        .keep_alive_interval(Some(config.keep_alive).filter(|interval| *interval < IDLE_TIMEOUT))
+        .keep_alive_interval(ping_interval(config.keep_alive))
         // One transaction after the other: parts of several in one packet are lost together.
         .send_fairness(false)
         // An edge opens no stream.
@@ -72,6 +71,12 @@ fn transport_config(config: &Config) -> TransportConfig {
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
         .datagram_receive_buffer_size(None);
     transport
+}
+
+/// None for no pings: with an interval of 0 quinn sends one after the other, and one of the idle
+/// timeout or more comes after the connection's end.
+fn ping_interval(keep_alive: Duration) -> Option<Duration> {
+    (!keep_alive.is_zero() && keep_alive < IDLE_TIMEOUT).then_some(keep_alive)
 }
 
 fn roots_of(authorities: &[Vec<u8>]) -> Result<RootCertStore, ConnectError> {
@@ -184,6 +189,14 @@ mod tests {
         let unusable = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
         let bundle = format!("{unusable}{}{unusable}", one.pem()).into_bytes();
         assert_eq!(roots_of(&[bundle]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn interval_of_pings_is_none_where_pings_make_no_sense() {
+        let seconds = [0, 1, 59, 60].map(Duration::from_secs);
+        let expected = [None, Some(seconds[1]), Some(seconds[2]), None];
+        assert_eq!(seconds.map(ping_interval), expected);
+        assert_eq!(ping_interval(Duration::MAX), None);
     }
 
     #[test]

@@ -51,7 +51,7 @@ export interface ClientOptions {
   readonly timeoutMs?: number;
   /** Transactions that may wait at a time (4,096). */
   readonly pendingMax?: number;
-  /** Idle time after which the client pings (15,000). */
+  /** Idle time after which the client pings (15,000); 0 for no pings: an edge pings after 20 s. */
   readonly keepAliveMs?: number;
 }
 
