@@ -114,7 +114,7 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
   return new Promise((resolve) => {
     let timer: Timer | null = null;
     let state: "running" | "draining" | "ended" = "running";
-    let isTold = false;
+    let hasStopSignal = false;
 
     const end = (code: ExitCode): void => {
       if (state === "ended") return;
@@ -137,12 +137,12 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
       );
     };
     const onStop = (): void => {
-      if (isTold) {
+      if (hasStopSignal) {
         io.err("second signal: stopping immediately");
         end(1);
         return;
       }
-      isTold = true;
+      hasStopSignal = true;
       // It stops already, because its successor serves.
       if (state === "draining") return;
       state = "draining";
