@@ -56,7 +56,9 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       flushEvents,
       onFinalState(end, signature) {
         receipts.end(end, signature);
-        const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;
+        // One that had landed before it was received did not land by a delivery of this edge.
+        const isOwn = end.kind === "landed" && end.slotDelta !== null;
+        const leader = isOwn ? router.leaderAt(end.slot) : null;
         if (leader !== null) leaderStats.landed(leader);
         usage?.ended(end);
       },

@@ -5,7 +5,8 @@
  * offers counts as much as its transactions pay. The share is an exponentially weighted mean over
  * the ends that the account's own transactions caused: landed, expired, dropped for an unknown
  * blockhash, or tracked to the last with a nonce, which does not expire. Ends by this edge, such as
- * a full table, a stop or a saturated leader, change nothing.
+ * a full table, a stop or a saturated leader, change nothing. Nor does a transaction that had
+ * landed before it was received, which anyone can copy from a block.
  *
  * Note: `shareOf` changes only with `renew`, once a plan. Whatever is ranked in between, in a queue
  * or a round of resends, is ranked by one share of its account, so within an account the offer

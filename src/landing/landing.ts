@@ -460,13 +460,17 @@ export class Landing {
     const error = status?.error ?? null;
     const isReporting = this.#deps.cluster.statusReporting() === "yes";
     const isNonceUnused = isReporting && table.is(row, DURABLE);
-    this.#deps.shares?.ended(table.accountOf(row), { kind, error, reason, isNonceUnused });
+    // Then nothing that was sent for this submission landed it, and its tip was counted before.
+    const hadLanded = status !== null && slotDelta === null;
+    if (!hadLanded) {
+      this.#deps.shares?.ended(table.accountOf(row), { kind, error, reason, isNonceUnused });
+    }
     if (table.is(row, PROCESSED)) this.#sightings.clear(row);
     table.close(row);
     counters[kind] += 1;
     if (reason !== null) counters.reasons[reason] += 1;
     if (error !== null) counters.landedFailed += 1;
-    else if (kind === "landed") {
+    else if (kind === "landed" && !hadLanded) {
       this.#tips.landed(table.plans[row] ?? "", table.tipLamports[row] ?? 0);
     }
     if (slotDelta !== null) this.slotDeltas.record(slotDelta * NS_PER_S);

@@ -410,7 +410,8 @@ export const METRICS = [
   counter(
     "touchdown_tips_landed_lamports_total",
     ["plan"],
-    "Tips of transactions that landed without an error; one that landed with an error pays none.",
+    "Tips of transactions that landed without an error after they were received; one that landed " +
+      "with an error pays none.",
   ),
   counter(
     "touchdown_duplicate_submissions_merged_total",

@@ -14,6 +14,7 @@ describe("landing, connected to an edge", () => {
     const asked: Uint8Array[] = [];
     const calls: unknown[] = [];
     let isConfirmed = false;
+    let slot = 70;
     const fetchStatuses: ClusterClient["fetchStatuses"] = async (signatures) => {
       asked.push(signatures);
       return { slot: 77, statuses: [{ slot: 71, confirmed: isConfirmed, error: null }] };
@@ -30,7 +31,7 @@ describe("landing, connected to an edge", () => {
         statusReporting: () => "yes",
         contentOf: () => "unknown",
       },
-      router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
+      router: { currentSlot: () => slot, leaderAt: (slot) => `leader of ${slot}` },
       leaderStats: { landed: (identity) => void calls.push(identity) },
       resender: { roomFor: () => "none", resend: () => 0 },
       deliveryGate: { renew: () => true, forget() {} },
@@ -68,6 +69,12 @@ describe("landing, connected to an edge", () => {
       "leader of 71",
       "counted landed",
     ]);
+    // Posted again 10 slots later: it lands once more, but not by a delivery of this edge.
+    slot = 81;
+    landing.track({ ...packet, id: 2 }, validation, clock.nowNs(), "Beta");
+    clock.advance(500);
+    for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
+    expect(calls.slice(6)).toEqual(["landed", null, "counted landed"]);
     landing.stop();
   });
 });

@@ -310,6 +310,20 @@ describe("a transaction that was posted again after it had landed", () => {
     expect(fixture.finalStates).toMatchObject([{ slotDelta: 1 }, { slot: 5_001, slotDelta: null }]);
     expect(fixture.landing.slotDeltas.count).toBe(1);
   });
+
+  it("adds nothing to landed tips, and nothing to its account's share", () => {
+    const fixture = startedFixture();
+    fixture.slots(10);
+    const before = fixture.shares.shareOf("replays");
+    for (let id = 1; id <= 20; id += 1) {
+      fixture.track(id, { account: "replays" });
+      fixture.landing.seen(signatureOf(id), confirmed(5_001));
+    }
+    fixture.shares.renew();
+    expect(fixture.landing.counters.landed).toBe(20);
+    expect(fixture.landing.tips.get("Beta")).toMatchObject({ landed: 0 });
+    expect(fixture.shares.shareOf("replays")).toBe(before);
+  });
 });
 
 describe("a transaction that is dropped", () => {
