@@ -308,7 +308,8 @@ export const KEYS = {
   "landing.track_for": key(
     duration("10s", "1h"),
     "2m",
-    "How long a transaction that does not expire is tracked, such as one with a durable nonce",
+    "How long a transaction is tracked and resent at most: one with a durable nonce, which does " +
+      "not expire, and any other if the 150 blocks of its blockhash's life take longer",
   ),
   "landing.poll": key(
     duration("100ms", "10s"),

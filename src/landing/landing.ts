@@ -63,7 +63,10 @@ export interface LandingDeps {
 export interface LandingOptions {
   /** Maximum transactions in flight; above it the oldest ends as dropped. */
   readonly countMax: number;
-  /** How long a transaction that never expires, or whose expiry is unknown, is tracked. */
+  /**
+   * How long a transaction is tracked at most: one that never expires, whose expiry is unknown, or
+   * whose blockhash lives longer.
+   */
   readonly trackForMs: number;
   /** Time between two status requests for the same young transaction. */
   readonly pollMs: number;
