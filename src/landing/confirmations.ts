@@ -5,12 +5,19 @@
  * A transaction that a stream reports only after its block's confirmation ends at once.
  * After the slot went back, a slot's number alone says nothing about a block seen before: those
  * transactions wait for their bank or their status.
+ * A block that is never confirmed is one that the cluster gave up. A status shows that; where none
+ * comes, the confirmations of later slots do.
  */
 
-import type { Clock } from "../core/clock.ts";
+import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { type InFlightTable, PROCESSED, UNKNOWN } from "./in-flight-table.ts";
-import { CHECKS_PER_SLICE, LANDINGS_PER_SLICE, SLOTS_CONFIRMED_KEPT } from "./limits.ts";
+import {
+  CHECKS_PER_SLICE,
+  LANDINGS_PER_SLICE,
+  PASSED_OVER_MS,
+  SLOTS_CONFIRMED_KEPT,
+} from "./limits.ts";
 
 export interface ConfirmationsDeps {
   readonly clock: Clock;
@@ -27,6 +34,8 @@ export class Confirmations {
   #later = new Map<number, number | null>();
   /** The banks of the slots confirmed last, the oldest first. */
   readonly #recent = new Map<number, number | null>();
+  /** The lowest of those slots, once there are as many as are kept. */
+  #lowestRecent = UNKNOWN;
   /** Blocks seen before this may be deleted, and their slots used again. */
   #sinceNs = Number.NEGATIVE_INFINITY;
   /** The next row to check. */
@@ -53,6 +62,18 @@ export class Confirmations {
       this.#recent.delete(oldest);
       break;
     }
+    this.#lowestRecent = Math.min(...this.#recent.keys());
+  }
+
+  /**
+   * Whether the cluster has given up the block of a processed transaction: for some time its stream
+   * has confirmed later slots alone, each slot at its confirmation and again when it is final.
+   */
+  isPassedOver(row: number, nowNs: number): boolean {
+    const { table } = this.#deps;
+    const seenNs = table.processedNs[row] ?? 0;
+    if (this.#slicer.isBusy || nowNs - seenNs < PASSED_OVER_MS * NS_PER_MS) return false;
+    return (table.processedSlot[row] ?? UNKNOWN) < this.#lowestRecent;
   }
 
   /** A watcher saw a transaction, whose block may be confirmed already. */
@@ -65,14 +86,19 @@ export class Confirmations {
   /** The slot went back. Ends what was confirmed until now. */
   slotWentBack(nowNs: number): void {
     this.flush();
-    this.#recent.clear();
+    this.#forgetRecent();
     this.#sinceNs = nowNs;
   }
 
   /** Banks have other ids from now on. Ends what was confirmed until now. */
   forgetBanks(): void {
     this.flush();
+    this.#forgetRecent();
+  }
+
+  #forgetRecent(): void {
     this.#recent.clear();
+    this.#lowestRecent = UNKNOWN;
   }
 
   /** Whether the block of a processed transaction may be deleted. */

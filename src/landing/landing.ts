@@ -356,8 +356,12 @@ export class Landing {
       return false;
     }
     this.#expiry.check(row, nowNs);
+    const reporting = this.#deps.cluster.statusReporting();
+    const isProcessed = table.is(row, PROCESSED);
+    // Responses may be missing, or be of a node that reports no statuses.
+    if (isProcessed && this.#confirmations.isPassedOver(row, nowNs)) this.#rollBack(row);
     // If the node reports no statuses, no response can end it.
-    if (this.#deps.cluster.statusReporting() !== "no" || table.is(row, PROCESSED)) return true;
+    if (reporting !== "no" || table.is(row, PROCESSED)) return true;
     if (this.#expiry.isUnknown(row)) {
       this.#drop(row, "blockhash_unknown");
       return false;

@@ -45,6 +45,11 @@ export const LANDINGS_PER_SLICE = 64;
  * seconds, by which a stream may report it late.
  */
 export const SLOTS_CONFIRMED_KEPT = 32;
+/**
+ * How long a processed block has to be confirmed where no status comes: the 32 slots after which a
+ * stream reports it again, as final, and some more. In milliseconds.
+ */
+export const PASSED_OVER_MS = 15_000;
 /** Rows checked per slice; about 100 ns each, 700 when a row first ages. */
 export const CHECKS_PER_SLICE = 2_048;
 /** Blockhashes in one request, and the minimum time between two requests, in milliseconds. */

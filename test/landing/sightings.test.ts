@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Landing } from "../../src/landing/landing.ts";
-import { SLOTS_CONFIRMED_KEPT } from "../../src/landing/limits.ts";
+import { PASSED_OVER_MS, SLOTS_CONFIRMED_KEPT } from "../../src/landing/limits.ts";
 import type { TxStatus } from "../../src/landing/ports.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { bytesOf, startFixture } from "./fixture.ts";
@@ -308,5 +308,61 @@ describe("when the ids of banks are forgotten", () => {
     expect(seen()).toEqual([[1, null]]);
     landing.confirmed(SLOT, 20);
     expect(ends()).toEqual([[1, "landed", null]]);
+  });
+});
+
+describe("a transaction in a block that the cluster gave up, without a status", () => {
+  /** Confirms as many slots as are kept, from one on. */
+  const confirmFrom = (landing: Landing, first: number): void => {
+    for (let slot = first; slot <= first + SLOTS_CONFIRMED_KEPT; slot += 1) {
+      landing.confirmed(slot, slot);
+    }
+  };
+
+  it.each(["no", "unknown", "yes"] as const)(
+    "is in flight again once later slots alone are confirmed, and is sent again (%s)",
+    (reporting) => {
+      const { landing, see, ends, rolledBack, cluster, clock, plan, resent } = inFlight(1);
+      cluster.reporting = reporting;
+      see(1, 10);
+      clock.advance(PASSED_OVER_MS + 400);
+      expect(rolledBack).toEqual([]);
+      confirmFrom(landing, SLOT + 1);
+      clock.advance(400);
+      expect([rolledBack, ends()]).toEqual([[1], []]);
+      plan("b");
+      clock.advance(20);
+      expect(resent).toMatchObject([{ id: 1, address: "b:8009" }]);
+      landing.seen(bytesOf(1).subarray(1, 65), { slot: 5_090, confirmed: false, error: null }, 99);
+      landing.confirmed(5_090, 99);
+      expect(ends()).toEqual([[1, "landed", null]]);
+      expectBalance(landing);
+    },
+  );
+
+  it("stays as it is before that time, and while earlier slots are confirmed", () => {
+    const { landing, see, rolledBack, cluster, clock } = inFlight(1, 2);
+    cluster.reporting = "no";
+    see(1, 10);
+    confirmFrom(landing, SLOT + 1);
+    clock.advance(PASSED_OVER_MS - 800);
+    expect(rolledBack).toEqual([]);
+    // Final, after all later ones were confirmed.
+    landing.confirmed(SLOT - 1, null);
+    clock.advance(2_000);
+    expect(rolledBack).toEqual([]);
+  });
+
+  it("waits for 32 slots of a new stream", () => {
+    const { landing, see, rolledBack, clock } = inFlight(1);
+    see(1, 10);
+    confirmFrom(landing, SLOT + 1);
+    clock.advance(PASSED_OVER_MS - 800);
+    landing.forgetBanks();
+    clock.advance(1_200);
+    expect(rolledBack).toEqual([]);
+    confirmFrom(landing, SLOT + 60);
+    clock.advance(400);
+    expect(rolledBack).toEqual([1]);
   });
 });
