@@ -115,15 +115,22 @@ export class Expiry {
    */
   absent(row: number, slot: number, heightAtRequest: number): "open" | "expired" | "lost" {
     const { table } = this.#deps;
-    const before = table.absentSlot[row] ?? UNKNOWN;
+    const isCovered = this.isCovered(row, slot);
     // The height may have changed in either direction since the row was checked.
     const isPast = this.#note(row) && this.#isPast(row, heightAtRequest);
     // Without a known slot in progress a lagging node cannot be recognized.
     if (isPast && this.isOver(row) && slot >= (table.expiredSlot[row] ?? UNKNOWN)) {
-      return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS ? "expired" : "lost";
+      return isCovered ? "expired" : "lost";
     }
-    if (slot > before) table.absentSlot[row] = slot;
+    // No later response covers a gap.
+    if (isCovered) table.absentSlot[row] = Math.max(slot, table.absentSlot[row] ?? UNKNOWN);
     return "open";
+  }
+
+  /** Whether a node's statuses at that slot reach back to the newest response without the row. */
+  isCovered(row: number, slot: number): boolean {
+    const before = this.#deps.table.absentSlot[row] ?? UNKNOWN;
+    return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS;
   }
 
   /** UNKNOWN if the last height is old: the blockhash may be from a much later block. */

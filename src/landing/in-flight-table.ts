@@ -49,7 +49,10 @@ export class InFlightTable {
   readonly receivedHeight: Float64Array;
   /** The last height at which its blockhash is valid; UNKNOWN before it is looked up. */
   readonly lastValidHeight: Float64Array;
-  /** The slot of the newest response without it; the slot of acceptance before the first. */
+  /**
+   * The slot of the newest response without it that reaches back to the one before; the slot of
+   * acceptance before the first.
+   */
   readonly absentSlot: Float64Array;
   /** While PROCESSED: the slot of the block. */
   readonly processedSlot: Float64Array;

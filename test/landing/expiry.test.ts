@@ -202,6 +202,28 @@ describe("a transaction expires", () => {
     ]);
   });
 
+  it("not if a response after a long silence comes before the height does", async () => {
+    const fixture = startedFixture();
+    const { cluster, clock, asked } = fixture;
+    fixture.track(1);
+    // The node is down for 75 s, and the transaction may land and be forgotten meanwhile.
+    for (let slot = 5_001; slot <= 5_300; slot += 1) {
+      cluster.slot = slot;
+      clock.advance(250);
+      for (const request of asked.splice(0)) request.fail();
+      await fixture.settle();
+    }
+    for (let tick = 0; tick < 20; tick += 1) {
+      clock.advance(400);
+      await fixture.answerAll();
+    }
+    cluster.height = 1_300;
+    await pass(fixture, 20);
+    expect(fixture.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "tracking_ended" },
+    ]);
+  });
+
   it("surely after a shorter silence", async () => {
     const fixture = startedFixture();
     fixture.track(1);
