@@ -5,14 +5,16 @@
  * `BLOCKHASHES_PER_REQUEST` per period. A blockhash that the node knows is never asked for again.
  * One that it does not know is proven unknown for a transaction only by two responses some seconds
  * apart, both from a node past the slot in which the transaction arrived: a lagging node, or one on
- * another fork, would learn the blockhash in between. Without responses nothing is proven, and the
- * transaction expires by the height.
+ * another fork, would learn the blockhash in between. Both must be from within a blockhash's
+ * lifetime after that slot: later no node knows it any more, however valid it was. Without such
+ * responses nothing is proven, and the transaction expires by the height.
  *
  * Accounts take turns, in the questions and in the cache, so that one with many unknown blockhashes
  * delays its own transactions only.
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
+import { BLOCKHASH_AGE_MAX } from "../core/limits.ts";
 import { UNKNOWN } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
 import {
@@ -93,9 +95,12 @@ export class BlockhashChecks {
     const entry = this.#entryOf(blockhash, account, nowNs);
     if (entry === null) return "open";
     if (entry.isKnown) return "known";
-    const provenFrom = Math.min(entry.previousSlot, entry.slot) - BLOCKHASH_MARGIN_SLOTS;
-    if (provenFrom >= receivedSlot) return "unknown";
-    entry.isWanted = true;
+    const firstSlot = Math.min(entry.previousSlot, entry.slot);
+    const lastSlot = Math.max(entry.previousSlot, entry.slot);
+    // From here on a blockhash that was valid on arrival is too old.
+    const isLate = lastSlot > receivedSlot + BLOCKHASH_AGE_MAX;
+    if (firstSlot - BLOCKHASH_MARGIN_SLOTS >= receivedSlot && !isLate) return "unknown";
+    if (!isLate) entry.isWanted = true;
     return "open";
   }
 

@@ -401,7 +401,7 @@ export class Landing {
     }
     // It may have landed in the last block that still knew the blockhash.
     if (this.#expiry.isUnknown(row) && slot >= (table.unknownSlot[row] ?? UNKNOWN)) {
-      this.#drop(row, "blockhash_unknown");
+      this.#drop(row, this.#expiry.isCovered(row, slot) ? "blockhash_unknown" : "tracking_ended");
       return;
     }
     const expiryState = this.#expiry.absent(row, slot, heightAtRequest);

@@ -178,6 +178,44 @@ describe("a transaction whose blockhash the cluster does not know", () => {
     expect(finalStates).toMatchObject([{ kind: "dropped", reason: "blockhash_unknown" }]);
   });
 
+  it.each(["yes", "no"] as const)(
+    "may have been known on arrival if no response came in a blockhash's lifetime (%s)",
+    async (reporting) => {
+      const fixture = startedFixture({ trackForMs: 600_000 });
+      fixture.cluster.reporting = reporting;
+      const { cluster } = fixture;
+      cluster.knows = () => null;
+      // The node is down for 100 s, and so long that the height at receipt is not known.
+      fixture.clock.advance(3_000);
+      fixture.track(1, { hash: FOREIGN });
+      for (let slot = 5_001; slot <= 5_400; slot += 1) {
+        cluster.slot = slot;
+        fixture.clock.advance(250);
+        for (const request of fixture.asked.splice(0)) request.fail();
+        await fixture.settle();
+      }
+      expect(fixture.finalStates).toEqual([]);
+      cluster.height = 1_400;
+      cluster.knows = () => false;
+      await pass(fixture, 200);
+      const reason = reporting === "yes" ? "tracking_ended" : "status_unknown";
+      expect(fixture.finalStates).toMatchObject([{ kind: "dropped", reason }]);
+    },
+  );
+
+  it("is not said to be unknown if a gap between statuses may hide where it landed", async () => {
+    const fixture = startedFixture({ trackForMs: 600_000 });
+    fixture.track(1, { hash: FOREIGN });
+    for (let slot = 0; slot < 300; slot += 1) {
+      fixture.slots(1);
+      for (const request of fixture.asked.splice(0)) request.fail();
+      await fixture.settle();
+    }
+    expect(fixture.landing.counters.blockhashesUnknown).toBe(2);
+    await pass(fixture, 40);
+    expect(fixture.finalStates).toMatchObject([{ reason: "tracking_ended" }]);
+  });
+
   it("is dropped if the node reports no statuses", async () => {
     const fixture = startedFixture();
     fixture.cluster.reporting = "no";
