@@ -127,7 +127,8 @@ export const KEYS = {
     "auto",
     "Threads that take transactions and send them by themselves, with the native engine; 0: the " +
       "main thread does all of it; auto: with that engine and 2 processors or more 1 for each 4 " +
-      "of them, at least 1 and at most 4, but none with `host.busy_poll`",
+      "of them, at least 2 and at most 4, but with `host.realtime` at most 1 for each 2 " +
+      "processors, and none with `host.busy_poll`",
   ),
   "http.tls.certificate": optional<string>(
     path(),

@@ -29,21 +29,24 @@ export interface NativeIngressContext {
 }
 
 /**
- * The number of ingress threads. By default one or a few, because next to a thread that does the
- * accounting they have the better latency; none beside a main thread that polls for requests.
+ * The number of ingress threads. By default two or more, so that one takes what arrives while the
+ * other waits for a processor; none beside a main thread that polls for requests.
+ *
+ * Decision: docs/decisions/0060-at-least-two-ingress-threads.md
  */
 function ingressThreadCount({ http, host }: Config, isNative: boolean, processors: number) {
   if (http.threads !== null) return http.threads;
   if (!isNative || processors < 2 || host.busyPoll) return 0;
-  return Math.min(
-    INGRESS_THREADS_AUTO_MAX,
-    Math.max(1, Math.floor(processors / PROCESSORS_PER_THREAD)),
-  );
+  const wanted = Math.max(INGRESS_THREADS_AUTO_MIN, Math.floor(processors / PROCESSORS_PER_THREAD));
+  const count = Math.min(INGRESS_THREADS_AUTO_MAX, wanted);
+  if (!host.realtime) return count;
+  return Math.min(count, Math.floor(processors / PROCESSORS_PER_REALTIME_THREAD));
 }
 
-/** The default is at most this many, one per this many processors. */
-const INGRESS_THREADS_AUTO_MAX = 4;
+/** The default is one per this many processors, within these bounds. */
 const PROCESSORS_PER_THREAD = 4;
+const INGRESS_THREADS_AUTO_MIN = 2;
+const INGRESS_THREADS_AUTO_MAX = 4;
 /** A real-time ingress thread leaves other threads one processor, whatever its load. */
 const PROCESSORS_PER_REALTIME_THREAD = 2;
 

@@ -59,7 +59,7 @@ describe("the context of ingress threads", () => {
         createNativeIngressContext(configOf(threads, {}, tls), engine, processors),
       ).toThrow(/^http\.tls: the threads of http\.threads speak TLS, and there are none/);
     }
-    expect(createNativeIngressContext(configOf(null, {}, tls), native, 2)?.count).toBe(1);
+    expect(createNativeIngressContext(configOf(null, {}, tls), native, 2)?.count).toBe(2);
   });
 
   it("is rejected for QUIC clients without ingress threads", () => {
@@ -98,12 +98,15 @@ describe("the context of ingress threads", () => {
   });
 
   it.each([
-    ["one with the native engine", native, 2, {}, 1],
-    ["one for each four processors", native, 11, {}, 2],
+    ["two with the native engine", native, 2, {}, 2],
+    ["two below twelve processors", native, 11, {}, 2],
+    ["one for each four processors", native, 15, {}, 3],
     ["a few on many", native, 64, {}, 4],
     ["none with the portable engine", portable, 8, {}, undefined],
     ["none on one processor", native, 1, {}, undefined],
     ["none where the main thread polls", native, 8, POLLING, undefined],
+    ["one with real-time priority on two processors", native, 3, REALTIME, 1],
+    ["two with real-time priority on four processors", native, 4, REALTIME, 2],
   ])("has the default of %s", (_, engine, processors, other, count) => {
     expect(createNativeIngressContext(configOf(null, other), engine, processors)?.count).toBe(
       count,
