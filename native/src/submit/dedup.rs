@@ -162,7 +162,11 @@ impl DedupCache {
 
     /// Marks a reserved transaction as accepted.
     pub fn commit(&self, bytes: &[u8], signature_offset: usize) {
-        self.resolve(bytes, signature_offset, State::Accepted);
+        let Some(hash) = self.hash(bytes, signature_offset) else { return };
+        let Some(mut recent) = self.lock() else { return };
+        if let Some(entry) = recent.find(bytes, hash, 0) {
+            entry.state = State::Accepted;
+        }
     }
 
     /// Removes the entry of a transaction that this thread reserved when it is dropped undecided,
@@ -171,18 +175,14 @@ impl DedupCache {
         Undecided { dedup: self, bytes, offset }
     }
 
-    /// Removes a reserved transaction that is not accepted.
+    /// Removes a reserved transaction that is not accepted. One that was accepted stays: then another
+    /// thread accepted it, and this one did not get the lock to reserve it.
     pub fn rollback(&self, bytes: &[u8], signature_offset: usize) {
-        self.resolve(bytes, signature_offset, State::RolledBack);
-    }
-
-    fn resolve(&self, bytes: &[u8], signature_offset: usize, state: State) {
         let Some(hash) = self.hash(bytes, signature_offset) else { return };
         let Some(mut recent) = self.lock() else { return };
-        if state == State::RolledBack {
+        let is_reserved = |entry: &mut Entry| entry.state == State::Reserved;
+        if recent.find(bytes, hash, 0).is_some_and(is_reserved) {
             recent.roll_back(bytes, hash);
-        } else if let Some(entry) = recent.find(bytes, hash, 0) {
-            entry.state = state;
         }
     }
 

@@ -230,12 +230,26 @@ fn cache_is_bypassed_when_the_lock_is_not_free_in_time() {
 }
 
 #[test]
+fn a_transaction_that_another_thread_accepted_stays_when_one_without_the_lock_rolls_back() {
+    let dedup = DedupCache::new(Sizes { lock_ms: 0, ..Sizes::default() });
+    let held = dedup.recent.lock();
+    assert_eq!(dedup.reserve(&tx(1, 100), 1, 0), Reservation::New);
+    drop(held);
+    accept(&dedup, &tx(1, 100), 0);
+    dedup.rollback(&tx(1, 100), 1);
+    assert!(dedup.query(&tx(1, 100), 1, 0));
+}
+
+#[test]
 fn equal_hashes_of_other_bytes_do_not_match() {
     let dedup = dedup();
     // Of the same signature.
     let all: Vec<Vec<u8>> = (0..4).map(|last| [tx(1, 99), vec![last]].concat()).collect();
     for bytes in &all {
-        accept(&dedup, bytes, 0);
+        assert_eq!(dedup.reserve(bytes, 1, 0), Reservation::New);
+    }
+    for index in [0, 1, 3] {
+        dedup.commit(&all[index], 1);
     }
     dedup.rollback(&all[2], 1);
     let known: Vec<bool> = all.iter().map(|bytes| dedup.query(bytes, 1, 0)).collect();
@@ -409,7 +423,10 @@ fn random_operations_answer_as_a_list_that_is_searched_does() {
                 }
                 _ => {
                     let state = if what < 9 { State::Accepted } else { State::RolledBack };
-                    if let Some(entry) = model.find(&bytes, 0) {
+                    let may_change = |entry: &&mut (Vec<u8>, u64, State)| {
+                        state == State::Accepted || entry.2 == State::Reserved
+                    };
+                    if let Some(entry) = model.find(&bytes, 0).filter(may_change) {
                         entry.2 = state;
                     }
                     match state {
