@@ -36,6 +36,8 @@ export class Confirmations {
   readonly #recent = new Map<number, number | null>();
   /** The lowest of those slots, once there are as many as are kept. */
   #lowestRecent = UNKNOWN;
+  /** The lowest slot that this stream has confirmed. */
+  #lowest = Number.POSITIVE_INFINITY;
   /** Blocks seen before this may be deleted, and their slots used again. */
   #sinceNs = Number.NEGATIVE_INFINITY;
   /** The next row to check. */
@@ -57,6 +59,7 @@ export class Confirmations {
     const known = bank ?? this.#recent.get(slot) ?? null;
     this.#recent.delete(slot);
     this.#recent.set(slot, known);
+    this.#lowest = Math.min(this.#lowest, slot);
     if (this.#recent.size <= SLOTS_CONFIRMED_KEPT) return;
     for (const oldest of this.#recent.keys()) {
       this.#recent.delete(oldest);
@@ -67,13 +70,15 @@ export class Confirmations {
 
   /**
    * Whether the cluster has given up the block of a processed transaction: for some time its stream
-   * has confirmed later slots alone, each slot at its confirmation and again when it is final.
+   * has confirmed later slots alone, each slot at its confirmation and again when it is final. A
+   * stream that began behind the block shows nothing: it was not there for either.
    */
   isPassedOver(row: number, nowNs: number): boolean {
     const { table } = this.#deps;
     const seenNs = table.processedNs[row] ?? 0;
     if (this.#slicer.isBusy || nowNs - seenNs < PASSED_OVER_MS * NS_PER_MS) return false;
-    return (table.processedSlot[row] ?? UNKNOWN) < this.#lowestRecent;
+    const slot = table.processedSlot[row] ?? UNKNOWN;
+    return this.#lowest < slot && slot < this.#lowestRecent;
   }
 
   /** A watcher saw a transaction, whose block may be confirmed already. */
@@ -99,6 +104,7 @@ export class Confirmations {
   #forgetRecent(): void {
     this.#recent.clear();
     this.#lowestRecent = UNKNOWN;
+    this.#lowest = Number.POSITIVE_INFINITY;
   }
 
   /** Whether the block of a processed transaction may be deleted. */

@@ -325,6 +325,7 @@ describe("a transaction in a block that the cluster gave up, without a status", 
       const { landing, see, ends, rolledBack, cluster, clock, plan, resent } = inFlight(1);
       cluster.reporting = reporting;
       see(1, 10);
+      landing.confirmed(SLOT - 1, 9);
       clock.advance(PASSED_OVER_MS + 400);
       expect(rolledBack).toEqual([]);
       confirmFrom(landing, SLOT + 1);
@@ -355,14 +356,28 @@ describe("a transaction in a block that the cluster gave up, without a status", 
 
   it("waits for 32 slots of a new stream", () => {
     const { landing, see, rolledBack, clock } = inFlight(1);
+    landing.confirmed(SLOT - 1, 9);
     see(1, 10);
     confirmFrom(landing, SLOT + 1);
     clock.advance(PASSED_OVER_MS - 800);
     landing.forgetBanks();
+    // Final, so the block's slot would be final next.
+    landing.confirmed(SLOT - 1, 9);
     clock.advance(1_200);
     expect(rolledBack).toEqual([]);
-    confirmFrom(landing, SLOT + 60);
+    confirmFrom(landing, SLOT + 1);
     clock.advance(400);
     expect(rolledBack).toEqual([1]);
+  });
+
+  it("stays as it is if a new stream began so late that its block may be final before", () => {
+    const { landing, see, rolledBack, cluster, clock } = inFlight(1);
+    cluster.reporting = "no";
+    landing.confirmed(SLOT - 1, 9);
+    see(1, 10);
+    landing.forgetBanks();
+    confirmFrom(landing, SLOT + 60);
+    clock.advance(PASSED_OVER_MS + 400);
+    expect(rolledBack).toEqual([]);
   });
 });
