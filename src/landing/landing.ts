@@ -468,7 +468,8 @@ export class Landing {
     const isReporting = this.#deps.cluster.statusReporting() === "yes";
     const isNonceUnused = isReporting && table.is(row, DURABLE);
     // Then nothing that was sent for this submission landed it, and its tip was counted before.
-    const hadLanded = status !== null && slotDelta === null;
+    const isDated = table.receivedSlot[row] !== UNKNOWN;
+    const hadLanded = status !== null && slotDelta === null && isDated;
     if (!hadLanded) {
       this.#deps.shares?.ended(table.accountOf(row), { kind, error, reason, isNonceUnused });
     }

@@ -324,6 +324,19 @@ describe("a transaction that was posted again after it had landed", () => {
     expect(fixture.landing.tips.get("Beta")).toMatchObject({ landed: 0 });
     expect(fixture.shares.shareOf("replays")).toBe(before);
   });
+
+  it("is not taken for one that was received while the slot was unknown", () => {
+    const fixture = startedFixture();
+    const before = fixture.shares.shareOf("early");
+    fixture.cluster.slot = null;
+    fixture.track(1, { account: "early", accepted: { tipLamports: 7 } });
+    fixture.cluster.slot = 5_001;
+    fixture.landing.seen(signatureOf(1), confirmed(5_001));
+    fixture.shares.renew();
+    expect(fixture.finalStates).toMatchObject([{ kind: "landed", slotDelta: null }]);
+    expect(fixture.landing.tips.get("Beta")).toMatchObject({ landed: 7 });
+    expect(fixture.shares.shareOf("early")).toBeGreaterThan(before);
+  });
 });
 
 describe("a transaction that is dropped", () => {
