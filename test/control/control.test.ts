@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import {
   CONTROL_CHECK_MS,
@@ -85,6 +87,23 @@ describe("the control process", () => {
     });
     expect((await made.call).status).toBe(201);
     await stopped;
+  });
+
+  it("waits for no connection without a request when it stops", async () => {
+    const started = await startTestControl();
+    site = started;
+    const { hostname, port } = new URL(started.url);
+    const sockets = ["", "GET / HTTP/1.1\r\n"].map((text) => {
+      const socket = connect(Number(port), hostname);
+      socket.write(text);
+      return socket.resume();
+    });
+    const closed = sockets.map((socket) => once(socket, "close"));
+    await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    // The server accepts in order, so it has both.
+    expect((await fetch(`${started.url}/livez`)).status).toBe(404);
+    await started.control.stop();
+    await Promise.all(closed);
   });
 
   it("ends requests that stay open for too long when it stops", async () => {

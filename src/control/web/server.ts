@@ -47,7 +47,10 @@ export interface WebServer {
   start(): Promise<{ readonly port: number }>;
   /** From now on responds 503 and closes connections. */
   refuse(): void;
-  /** Waits for the responses to open requests, for a while at most, and closes all connections. */
+  /**
+   * Waits for the responses to open requests, for a while at most, and closes all connections: one
+   * without a request is not waited for.
+   */
   stop(): Promise<void>;
 }
 
@@ -64,6 +67,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
   const { clock, log } = deps;
   const counters: WebServer["counters"] = { requests: {}, duration: createHistogram() };
   let isStopping = false;
+  let openRequests = 0;
 
   function count(outcome: string): void {
     counters.requests[outcome] = (counters.requests[outcome] ?? 0) + 1;
@@ -88,7 +92,17 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
   }
 
   const app = newApp(options, sendError, count);
+  // Node counts a connection that has sent nothing, or a part of a request, as open.
+  const closeUnused = (): void => {
+    if (isStopping && openRequests === 0) app.server.closeAllConnections();
+  };
+  app.addHook("preClose", async () => closeUnused());
   app.addHook("onRequest", async (_, reply) => {
+    openRequests += 1;
+    reply.raw.once("close", () => {
+      openRequests -= 1;
+      closeUnused();
+    });
     reply.header("vary", "Origin, Sec-Fetch-Site, Cookie");
     reply.header("permissions-policy", PERMISSIONS);
     if (isStopping) throw new ApiError("unavailable", "the service is stopping");
@@ -114,6 +128,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
       isStopping = true;
     },
     async stop() {
+      isStopping = true;
       const late = clock.after(CONTROL_STOP_MS_MAX, () => app.server.closeAllConnections());
       await app.close();
       late.cancel();
