@@ -4,7 +4,9 @@ import { createServer } from "node:http";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { usersOf } from "../../src/cli/check.ts";
 import { run } from "../../src/cli/run.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { listening } from "../../src/sandbox/ports.ts";
 import { MAIN } from "../support/edge-process.ts";
 import { createFakeIo } from "../support/fake-io.ts";
@@ -190,6 +192,23 @@ describe("check of an edge whose ports are in use", () => {
         : "an edge on this machine would not start";
       expect(err).toContain(`${uses}: http.listen: cannot listen on 127.0.0.1:${taken}: `);
       expect(err).toContain("the edge that runs now uses this: admin.listen: ");
+    }
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it("takes the journal in use for that of the edge that answers", async () => {
+    const ports = { "http.listen": ["tcp 8080"] };
+    const inUse = ["accounts.journal: keys.journal is in use by process 7"];
+    const running = { name: "edge", ports: ["tcp 9"] };
+    const subject = { one: "", running: "", path: "/", name: "edge", ports };
+    const server = createServer((_, response) => response.end());
+    const at = { host: "127.0.0.1", port: await listening(server, "127.0.0.1", 0) };
+    for (const [name, users] of [
+      ["edge", { own: inUse, foreign: [], other: "" }],
+      ["another", { own: [], foreign: inUse, other: " (another answers at admin.listen)" }],
+    ] as const) {
+      const runningIn = () => ({ ...running, name });
+      expect(await usersOf({ ...subject, runningIn }, inUse, at, systemClock)).toEqual(users);
     }
     await new Promise((resolve) => server.close(resolve));
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
+import { BLOCKHASH_AGE_MAX } from "../../src/core/limits.ts";
 import { BlockhashChecks } from "../../src/landing/blockhash-checks.ts";
 import { UNKNOWN } from "../../src/landing/in-flight-table.ts";
 import { LandCounters } from "../../src/landing/land-counters.ts";
@@ -294,6 +295,17 @@ describe("the cache of blockhashes", () => {
     expect(second - first).toBe(BLOCKHASH_CHECK_GAP_MS * NS_PER_MS);
     expect(more).toEqual([]);
     expect(checks.slotOf(hashOf(1))).toBe(120);
+  });
+
+  it.each([
+    [110, 10 + BLOCKHASH_AGE_MAX, "unknown"],
+    [110, 11 + BLOCKHASH_AGE_MAX, "open"],
+    [11 + BLOCKHASH_AGE_MAX, 110, "open"],
+  ])("proves within a blockhash's lifetime alone: %d, %d: %s", async (first, second, result) => {
+    const { askedNs, pollFor } = newChecks(first, second);
+    expect(await pollFor(10_000)).toBe(result);
+    // A later response would prove nothing either.
+    expect(askedNs.length).toBeLessThanOrEqual(2);
   });
 
   it("pauses for 5 s after a failed request", async () => {

@@ -235,6 +235,7 @@ describe("after a failover", () => {
     moved.start();
     const edges = () => moved.heartbeat("e", 1_000).catch(() => null);
     await untilResponse("the new primary", edges, (count) => count === 1);
+    expect(await edges()).toBe(1);
     moved.stop();
     name.close();
     expect(connections).toBe(3);

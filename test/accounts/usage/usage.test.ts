@@ -219,10 +219,11 @@ describe("usage", () => {
   });
 
   it("writes its pending rows when it stops", async () => {
-    const { usage, calls } = fixture();
+    const { usage, calls, logged } = fixture();
     usage.request(KEY, null, 1);
     await usage.stop();
     expect(calls).toHaveLength(1);
+    expect(logged).toEqual([]);
   });
 
   it("says that its pending rows are lost when it stops while the database is away", async () => {
