@@ -19,7 +19,7 @@ export const SIDES = [
   "incumbent",
   "everything on",
   "real-time threads",
-  "two ingress threads",
+  "one ingress thread",
   "no ingress threads",
   "no verification",
   "bare",
@@ -175,7 +175,7 @@ async function startLinesSide(
 
 /** On other machines, the edge's default. */
 const THREADS: Readonly<Partial<Record<SideName, string>>> = {
-  "two ingress threads": "threads = 2",
+  "one ingress thread": "threads = 1",
   "no ingress threads": "threads = 0",
 };
 
