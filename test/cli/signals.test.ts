@@ -101,7 +101,14 @@ describe("a signal to stop", () => {
   ])("received %d times while a replaced process stops, ends it with %d", async (times, exit) => {
     const io = createFakeIo(createFakeClock());
     const [stopped, finished] = [createDeferred(), createDeferred()];
-    const service = { drain: () => {}, stop: () => stopped.promise };
+    const calls: string[] = [];
+    const service = {
+      drain: () => void calls.push("drain"),
+      stop: () => {
+        calls.push("stop");
+        return stopped.promise;
+      },
+    };
     const upgrade = { start() {}, abort() {}, isRetiring: true, finished: finished.promise };
     const code = untilStopped({ io, service, graceMs: 5_000, reload: null, upgrade });
     finished.resolve();
@@ -110,6 +117,7 @@ describe("a signal to stop", () => {
     for (let count = 0; count < times; count += 1) io.emit("SIGTERM");
     stopped.resolve();
     expect(await code).toBe(exit);
+    expect(calls).toEqual(["stop"]);
   });
 
   it("does not wait forever for pending work", async () => {

@@ -17,7 +17,7 @@ import { ago, agoAndFull } from "../lib/times.js";
 /** @param {import("../app.js").Context} context */
 export async function page({ main, signal }) {
   const { plans } = await read("/api/v1/admin/plans", signal);
-  const sums = el("span", {}, "The numbers of the last day are added up.");
+  const sums = el("span", {}, "Adding up the numbers of the last day.");
   const { element, shown } = accounts(plans, signal);
   const { element: cluster, shown: clusterShown } = clusterSheet(signal);
   fill(main, pageHeader("Operator", sums), element, planSheet(plans), cluster);
