@@ -20,6 +20,22 @@ const readiness = async ({ control }: TestControl): Promise<readonly [number, st
 const WAITING = `select from pg_locks l join pg_database d on d.oid = l.database
   where d.datname = current_database() and not l.granted`;
 
+/** Runs `act` while a request that makes a key waits for a lock of the database. */
+async function whileAKeyWaits<Result>(
+  { url, store }: TestControl,
+  act: (call: ReturnType<Browser["call"]>) => Promise<Result>,
+): Promise<Result> {
+  const grace = new Browser(url);
+  await grace.login("grace");
+  const { owner } = store.there;
+  return owner.transaction(async (tx) => {
+    await tx.query("lock table touchdown.keys in exclusive mode");
+    const call = grace.call("POST", "/api/v1/keys", { label: "late" });
+    await expect.poll(() => owner.query(WAITING)).toHaveLength(1);
+    return act(call);
+  });
+}
+
 describe("the control process", () => {
   it("is not ready from when the database stops responding until it responds", async () => {
     const started = await startTestControl();
@@ -74,18 +90,11 @@ describe("the control process", () => {
   it("answers open requests before it stops", async () => {
     const started = await startTestControl();
     site = started;
-    const grace = new Browser(started.url);
-    await grace.login("grace");
-    const { owner } = started.store.there;
-    let stopped: Promise<void> | null = null;
-    const made = await owner.transaction(async (tx) => {
-      await tx.query("lock table touchdown.keys in exclusive mode");
-      const call = grace.call("POST", "/api/v1/keys", { label: "late" });
-      await expect.poll(() => owner.query(WAITING)).toHaveLength(1);
-      stopped = started.control.stop();
-      return { call };
-    });
-    expect((await made.call).status).toBe(201);
+    const { call, stopped } = await whileAKeyWaits(started, async (call) => ({
+      call,
+      stopped: started.control.stop(),
+    }));
+    expect((await call).status).toBe(201);
     await stopped;
   });
 
@@ -109,13 +118,7 @@ describe("the control process", () => {
   it("ends requests that stay open for too long when it stops", async () => {
     const started = await startTestControl();
     site = started;
-    const grace = new Browser(started.url);
-    await grace.login("grace");
-    const { owner } = started.store.there;
-    await owner.transaction(async (tx) => {
-      await tx.query("lock table touchdown.keys in exclusive mode");
-      const call = grace.call("POST", "/api/v1/keys", { label: "late" });
-      await expect.poll(() => owner.query(WAITING)).toHaveLength(1);
+    await whileAKeyWaits(started, async (call) => {
       const stopped = started.control.stop();
       started.clock.advance(CONTROL_STOP_MS_MAX);
       await expect(call).rejects.toThrow();

@@ -92,7 +92,7 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
   }
 
   const app = newApp(options, sendError, count);
-  // Node counts a connection that has sent nothing, or a part of a request, as open.
+  // Node would wait for a connection that has sent nothing, or a part of a request.
   const closeUnused = (): void => {
     if (isStopping && openRequests === 0) app.server.closeAllConnections();
   };
@@ -105,10 +105,10 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
     });
     reply.header("vary", "Origin, Sec-Fetch-Site, Cookie");
     reply.header("permissions-policy", PERMISSIONS);
-    if (isStopping) throw new ApiError("unavailable", "the service is stopping");
-  });
-  app.addHook("onSend", async (_, reply) => {
-    if (isStopping) reply.header("connection", "close");
+    if (isStopping) {
+      reply.header("connection", "close");
+      throw new ApiError("unavailable", "the service is stopping");
+    }
   });
   const guarded = guardOf(deps, options);
   const setup: RouteSetup = { app, deps, options, guarded, count, failed, clock };
