@@ -86,7 +86,11 @@ export function createReadiness({ router, sender, cluster, feed, engine }: Readi
     drain(): void {
       phase = "draining";
     },
-    isReady: (): boolean => check().ok,
+    /** The names of the checks that fail. */
+    failing: (): string[] =>
+      check()
+        .checks.filter(({ ok }) => !ok)
+        .map(({ name }) => name),
     isDraining: (): boolean => phase === "draining",
   };
 }

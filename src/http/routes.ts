@@ -38,13 +38,13 @@ export interface RoutesDeps extends ReceiptEndpointsDeps {
 }
 
 export interface Health {
-  /** Whether this edge can accept transactions. */
-  isReady(): boolean;
+  /** The names of the checks that keep this edge from accepting transactions; none: it is ready. */
+  failing(): readonly string[];
   /** Whether it is about to stop; it accepts work for a while. */
   isDraining(): boolean;
 }
 
-export const ALWAYS_READY: Health = { isReady: () => true, isDraining: () => false };
+export const ALWAYS_READY: Health = { failing: () => [], isDraining: () => false };
 
 export interface RoutesOptions {
   readonly version: string;
@@ -96,7 +96,7 @@ export function createRoutes(deps: RoutesDeps, options: RoutesOptions): Routes {
     const { path } = request;
     const ask = { ...request, headOnly: request.method === "HEAD" };
     if (path === PING_PATH) context.send(STATUS_OK, HEADERS_TEXT, "ok");
-    else if (path === READY_PATH) sendReadiness(context, health.isReady());
+    else if (path === READY_PATH) sendReadiness(context, health.failing());
     else if (path === ROOT_PATH) context.send(STATUS_OK, HEADERS_DOCUMENT, root);
     else if (path === TIP_PATH) context.send(STATUS_OK, HEADERS_DOCUMENT, tip);
     else if (path === LIST_PATH) receiptEndpoints.list(context, ask);
@@ -131,14 +131,16 @@ export function createRoutes(deps: RoutesDeps, options: RoutesOptions): Routes {
   };
 }
 
-/** For load balancers. What exactly is not ready is on the admin listener alone. */
-function sendReadiness(context: RequestContext, isReady: boolean): void {
-  const status = isReady ? STATUS_OK : STATUS_UNAVAILABLE;
-  context.send(status, HEADERS_DOCUMENT, isReady ? READY : NOT_READY);
+/** For load balancers. What each check found is on the admin listener alone. */
+function sendReadiness(context: RequestContext, failing: readonly string[]): void {
+  if (failing.length === 0) context.send(STATUS_OK, HEADERS_DOCUMENT, READY);
+  else {
+    const text = JSON.stringify({ status: "not ready", failing });
+    context.send(STATUS_UNAVAILABLE, HEADERS_DOCUMENT, text);
+  }
 }
 
 const READY = '{"status":"ready"}';
-const NOT_READY = '{"status":"not ready"}';
 
 /** The value of `Allow` for a path; null for an unknown path. */
 function allowedMethods(path: string): string | null {

@@ -354,7 +354,7 @@ describe("stop", () => {
     expect(await ask("/", health)).toContain('"result":"ok"');
     edge.drain();
     expect((await page(edge, "/readyz")).status).toBe(503);
-    expect(await ask("/readyz")).toBe('503 {"status":"not ready"}');
+    expect(await ask("/readyz")).toBe('503 {"status":"not ready","failing":["serving"]}');
     await untilResponse(
       "an unhealthy edge",
       () => ask("/", health),

@@ -63,12 +63,13 @@ it("bounds what it repeats of a path and a method", () => {
   }
 });
 
-it("answers /readyz without a key, and nothing but whether the edge is ready", () => {
-  const unready = { isReady: () => false, isDraining: () => false };
+it("answers /readyz without a key, with the names of the checks that fail", () => {
+  const unready = { failing: () => ["slot", "live"], isDraining: () => false };
   const ready = serve("GET", "/readyz");
   expect([ready.status, ready.calls.at(-1)]).toEqual(["200", 'end {"status":"ready"}']);
   const not = serve("GET", "/readyz", "", unready);
-  expect([not.status, not.calls.at(-1)]).toEqual(["503", 'end {"status":"not ready"}']);
+  const text = '{"status":"not ready","failing":["slot","live"]}';
+  expect([not.status, not.calls.at(-1)]).toEqual(["503", `end ${text}`]);
 });
 
 it("sends no body with HEAD", () => {

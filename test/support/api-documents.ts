@@ -144,8 +144,11 @@ const paths: Json = {
           description: "It cannot, or it drains",
           content: json({
             type: "object",
-            required: ["status"],
-            properties: { status: { const: "not ready" } },
+            required: ["status", "failing"],
+            properties: {
+              status: { const: "not ready" },
+              failing: { type: "array", minItems: 1, items: { type: "string" } },
+            },
           }),
         },
       },

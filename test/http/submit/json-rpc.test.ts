@@ -75,20 +75,20 @@ describe("getHealth", () => {
     '"data":{"numSlotsBehind":null}},"id":4}';
 
   it("is ok, and unhealthy while the edge drains, in a batch too", () => {
-    const draining = { isReady: () => true, isDraining: () => true };
+    const draining = { failing: () => ["serving"], isDraining: () => true };
     expect(handle(HEALTH, accept).answer).toBe('{"jsonrpc":"2.0","result":"ok","id":4}');
     expect(handle(HEALTH, accept, false, draining).answer).toBe(UNHEALTHY);
     expect(handle([HEALTH], accept, false, draining).answer).toBe(`[${UNHEALTHY}]`);
   });
 
   it("is ok for an edge that is not ready for another reason", () => {
-    const unready = { isReady: () => false, isDraining: () => false };
+    const unready = { failing: () => ["slot"], isDraining: () => false };
     expect(handle(HEALTH, accept, false, unready).answer).toContain('"ok"');
   });
 });
 
 describe("a call without a key", () => {
-  const draining = { isReady: () => true, isDraining: () => true };
+  const draining = { failing: () => ["serving"], isDraining: () => true };
   const ask = (method: string) => ({ jsonrpc: "2.0", id: 4, method });
   const VERSION = { "solana-core": "4.2.2", "feature-set": 0, touchdown: "1.2.3" };
 
