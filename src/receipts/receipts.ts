@@ -11,6 +11,7 @@
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
+import type { EndReason } from "../core/errors.ts";
 import type { Accepted, FinalState, Outcome, Packet, ProcessedEvent } from "../core/flow.ts";
 import { createHistogram } from "../runtime/histogram.ts";
 import type { ReceiptChanges } from "./changes.ts";
@@ -261,12 +262,18 @@ export class Receipts implements ReceiptReader {
       return;
     }
     if (this.#store.rows.landing[row] === STATE_LANDED) return;
-    this.#store.rows.endReason[row] = endReasonNumber(reason);
+    this.#store.rows.endReason[row] = endReasonNumber(this.#reasonFor(row, reason));
     this.#learnSlot(row, slot, slotDelta);
     // The network's error of the last block that contained it is kept with that block.
     const isHeld = kind === "landed" || slot !== 0;
     if (kind === "landed" || !isHeld) setError(this.#store, row, error);
     setLanding(this.#store, row, END_STATES[kind], isHeld ? slot : NONE, atNs);
+  }
+
+  /** What was not sent may have been sent by an earlier submission that landing tracks no more. */
+  #reasonFor(row: number, reason: EndReason | null): EndReason | null {
+    const wasSent = this.#store.rows.deliveryState[row] !== STATE_ACCEPTED;
+    return reason === "never_sent" && wasSent ? "tracking_ended" : reason;
   }
 
   /** Current number of receipts. */

@@ -27,7 +27,7 @@ function setup(slotThen: number | null = 390) {
     };
     receipts.open(packet, ACCEPTED, receivedNs);
   };
-  const outcome = (packetId: number, kind: "sent" | "acked"): void =>
+  const outcome = (packetId: number, kind: "sent" | "acked" | "dropped"): void =>
     receipts.record({
       packetId,
       identity: "A",
@@ -183,6 +183,23 @@ it("a landing is not replaced by a later end", () => {
   end(2, "dropped", { reason: "never_sent" });
   expect(find()).toMatchObject({ state: "landed", submissions: 2 });
   expect(states()).toEqual(["accepted", "landed"]);
+});
+
+it("a transaction whose earlier submission was sent is not reported as never sent", () => {
+  for (const [kind, reason] of [
+    ["sent", "tracking_ended"],
+    ["dropped", "never_sent"],
+  ] as const) {
+    const { submit, outcome, end, find } = setup();
+    submit(1);
+    end(1, "dropped", { reason: "table_full" });
+    submit(2);
+    // The first copy waited for its leader meanwhile.
+    outcome(1, kind);
+    outcome(2, "dropped");
+    end(2, "dropped", { reason: "never_sent" });
+    expect(find()).toMatchObject({ state: "dropped", landing: { reason } });
+  }
 });
 
 it("a landed transaction that is accepted again tells only those who wait for its end", () => {
