@@ -122,7 +122,9 @@ def use_keypair(configuration, file):
 
 async def main(files):
     host, _, port = os.environ["EDGE"].rpartition(":")
-    configuration = QuicConfiguration(is_client=True, alpn_protocols=["touchdown/1"], server_name=host)
+    configuration = QuicConfiguration(
+        is_client=True, alpn_protocols=["touchdown/1"], server_name=host, idle_timeout=TIMEOUT_SECONDS
+    )
     if "AUTHORITY" in os.environ:
         configuration.load_verify_locations(os.environ["AUTHORITY"])
     if "KEYPAIR" in os.environ:
@@ -141,4 +143,6 @@ async def main(files):
 try:
     asyncio.run(main(sys.argv[1:]))
 except (Refused, ConnectionError, asyncio.TimeoutError) as error:
-    sys.exit(f"{type(error).__name__}: {error}")
+    # A timeout has no text of its own.
+    text = str(error) or f"no answer within {TIMEOUT_SECONDS} s"
+    sys.exit(f"{type(error).__name__}: {text}")
