@@ -158,6 +158,24 @@ describe("the page Keys", () => {
     await expect.poll(statuses).toEqual([200, 200, 200]);
   });
 
+  it("keeps what another browser has changed while the dialog was open", async () => {
+    await makeKey("of two browsers");
+    const { page } = grace;
+    const card = page.locator("article", { hasText: "of two browsers" });
+    await card.getByRole("button", { name: /^Change the key/ }).click();
+    const { keys } = fixture.site.store;
+    const account = await fixture.site.accountOf("Grace");
+    const limits = { cidrs: ["203.0.113.0/24"], ratePerSecond: 5, burst: 10 };
+    const changes = { ...limits, expiresAtMs: Date.now() + 40 * 86_400_000 };
+    const id = (await card.getAttribute("data-key")) ?? "";
+    expect(await keys.change(account, id, changes, SYSTEM_ACTOR)).toMatchObject({ kind: "ok" });
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Label").fill("of two browsers, renamed");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await card.getByRole("heading", { name: "of two browsers, renamed" }).waitFor();
+    expect(await keys.byId(account, id)).toMatchObject(changes);
+  });
+
   it("rejects an incomplete limit, and one above the plan's", async () => {
     const { page } = grace;
     await open(grace, "Keys");

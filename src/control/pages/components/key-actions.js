@@ -80,12 +80,22 @@ export function changeKey(key) {
     title: `Change ${key.label}`,
     content: [nameField(key.label), ...restrictions(key)],
     button: "Save",
-    act: (form) =>
-      patch(`/api/v1/keys/${key.id}`, {
-        label: textOf(form, "label"),
-        ...restrictionsOf(form),
-      }),
+    act: (form) => {
+      const fields = { label: textOf(form, "label"), ...restrictionsOf(form) };
+      return patch(`/api/v1/keys/${key.id}`, changesOf(key, fields));
+    },
   });
+}
+
+/**
+ * The fields that differ from the key as the dialog showed it: another browser may have changed
+ * the others since.
+ * @param {any} key @param {Record<string, unknown>} fields
+ */
+function changesOf(key, fields) {
+  const isChanged = (/** @type {[string, unknown]} */ [name, value]) =>
+    JSON.stringify(value) !== JSON.stringify(key[name]);
+  return Object.fromEntries(Object.entries(fields).filter(isChanged));
 }
 
 const OVERLAPS = /** @type {const} */ ([
