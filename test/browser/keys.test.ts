@@ -176,6 +176,24 @@ describe("the page Keys", () => {
     expect(await keys.byId(account, id)).toMatchObject(changes);
   });
 
+  it("tells in the audit what each changed field was before", async () => {
+    await makeKey("audited");
+    const { page } = grace;
+    const card = page.locator("article", { hasText: "audited" });
+    const from = async (networks: string): Promise<void> => {
+      await card.getByRole("button", { name: /^Change the key/ }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Only from these addresses").fill(networks);
+      await dialog.getByRole("button", { name: "Save" }).click();
+      await dialog.waitFor({ state: "detached" });
+    };
+    await from("198.51.100.7");
+    await from("");
+    await open(grace, "Audit");
+    await page.getByText("cidrs 198.51.100.7/32 → none, label audited").waitFor();
+    await page.getByText("cidrs none → 198.51.100.7/32, label audited").waitFor();
+  });
+
   it("rejects an incomplete limit, and one above the plan's", async () => {
     const { page } = grace;
     await open(grace, "Keys");

@@ -147,9 +147,18 @@ async function changeKey(
        rate_per_second = $5, burst = $6 where id = $1`,
     [key.id, label, instant(expiresAtMs), cidrs, ratePerSecond, burst],
   );
-  await note(tx, clock, account.id, "key.change", { ...auditDetail(key), ...wanted }, actor);
   const changed = await findKey(tx, account.id, key.id, nowMs);
-  return changed === null ? refused("not_found", "there is no such key") : ok(changed);
+  if (changed === null) return refused("not_found", "there is no such key");
+  const was = optionsNamed(wanted, key);
+  const detail = { ...auditDetail(key), ...optionsNamed(wanted, changed), was };
+  await note(tx, clock, account.id, "key.change", detail, actor);
+  return ok(changed);
+}
+
+/** Of a key, the options that `wanted` names. */
+function optionsNamed(wanted: Partial<KeyOptions>, key: KeyRecord): Partial<KeyOptions> {
+  const isNamed = ([name]: readonly [string, unknown]) => Object.hasOwn(wanted, name);
+  return Object.fromEntries(Object.entries(optionsOf(key)).filter(isNamed));
 }
 
 async function rotateKey(

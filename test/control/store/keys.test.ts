@@ -212,6 +212,21 @@ describe("changes", () => {
     expect(await revision()).toBe(before);
   });
 
+  it("are in the audit with what the changed options were before", async () => {
+    const { id } = await user();
+    const limit = { ratePerSecond: 5, burst: 10 };
+    const wanted = { ...plain, ...limit, label: "bot", cidrs: ["203.0.113.0/24"] };
+    const { key } = value(await store.keys.create(id, wanted, actor));
+    const change = { cidrs: ["198.51.100.7"], ratePerSecond: null, burst: null };
+    value(await store.keys.change(id, key.id, change, actor));
+    const { items } = await store.audit.list(id, { limit: 1, after: null });
+    expect(items[0]?.detail).toEqual({
+      ...{ keyId: key.id, hint: key.hint, label: "bot" },
+      ...{ cidrs: ["198.51.100.7/32"], ratePerSecond: null, burst: null },
+      was: { cidrs: ["203.0.113.0/24"], ...limit },
+    });
+  });
+
   it("leave a limit alone that a lowered plan would not allow any more", async () => {
     const { id } = await user();
     const wanted = { ...plain, ratePerSecond: 50, burst: 100 };

@@ -130,9 +130,9 @@ function detailOf({ was, ...detail }) {
   return Object.entries(detail)
     .filter(([name, value]) => !/Id$/i.test(name) && (isSome(value) || isSome(before[name])))
     .map(([name, value]) => {
-      const earlier = name in before && before[name] !== value;
-      const from = earlier ? `${shown(name, before[name])} → ` : "";
-      return `${wordsOf(name)} ${from}${shown(name, value)}`;
+      const [now, earlier] = [value, before[name]].map((each) => shown(name, each));
+      const from = name in before && earlier !== now ? `${earlier} → ` : "";
+      return `${wordsOf(name)} ${from}${now}`;
     })
     .join(", ");
 }
