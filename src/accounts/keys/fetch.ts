@@ -60,7 +60,7 @@ export async function fetchChanges(
      where revision > $1 limit $2`,
     [since.number, KEY_CHANGES_MAX + 1],
   );
-  if (changes.length > KEY_CHANGES_MAX || !follow(changes, since)) return null;
+  if (changes.length > KEY_CHANGES_MAX || !follow(changes, since, revision)) return null;
   if (changes.some(({ kind, sha256 }) => !KINDS.has(kind) || (kind === "key" && !sha256))) {
     return null;
   }
@@ -110,10 +110,13 @@ function without(digests: readonly Buffer[], rows: readonly EdgeKeyRow[]): reado
 }
 
 /**
- * Whether the first change follows the edge's revision. It does not if the database is another one
- * or was restored, or if the first changes are so old that they were deleted.
+ * Whether the changes lead from one revision to the other. They do not if the database is another
+ * one or was restored, or if some are so old that they were deleted, which need not be the first:
+ * their times are those at which their transactions began.
  */
-function follow(changes: readonly ChangeRow[], since: Revision): boolean {
+function follow(changes: readonly ChangeRow[], since: Revision, to: Revision): boolean {
+  const count = new Set(changes.map(({ revision }) => revision)).size;
+  if (count !== to.number - since.number) return false;
   const first = changes.find(({ revision }) => revision === since.number + 1);
   return first !== undefined && since.mark !== null && first.mark_before === since.mark;
 }

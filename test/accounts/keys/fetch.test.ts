@@ -123,6 +123,20 @@ describe("keys that an edge fetches", () => {
     expect(await since(revision)).toBeNull();
   });
 
+  it("are null if a change in between was deleted", async () => {
+    const [account, other] = [await makeKeys(3), await makeKeys(1)];
+    const { revision } = await readAll();
+    await owner.query(OTHER_PLAN, [other]);
+    const revoke = "update touchdown.keys set revoked_at = now() where account_id = $1";
+    await owner.query(revoke, [account]);
+    await owner.query("update touchdown.accounts set plan = 'Beta' where id = $1", [other]);
+    const since = () => edge.transaction((tx) => fetchChanges(tx, revision, createKeyTable()));
+    expect((await since())?.removals).toHaveLength(3);
+    const deletion = "delete from touchdown.key_changes where revision = $1";
+    await owner.query(deletion, [revision.number + 2]);
+    expect(await since()).toBeNull();
+  });
+
   it("are null for another history, with the same number or a lower one", async () => {
     const account = await makeKeys(1);
     const { revision } = await readAll();
