@@ -7,6 +7,7 @@ import { expect, it } from "vitest";
 import { useBrowser } from "../support/browser-fixture.ts";
 import { open, type TestUser, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
+import { createSigner } from "../support/signer.ts";
 
 const fixture = useBrowser({ control: { recent_login: "10s" } });
 
@@ -101,6 +102,27 @@ it("keys are created, rotated and revoked after a fresh login, fields restored",
   await dialog.getByRole("button", { name: "Revoke the key" }).click();
   await page.getByText("2 keys that ended").waitFor();
   onlyRefused(grace, 3);
+});
+
+it("a public key is added after a fresh login, text and fields restored", async () => {
+  const grace = await fixture.visitor("Grace");
+  const { page } = grace;
+  const signer = createSigner();
+  await open(grace, "Keys");
+  await page.getByRole("button", { name: "Add a public key" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Public key").fill(signer.publicKey);
+  await dialog.getByRole("button", { name: "Continue" }).click();
+  const text = await page.getByTestId("challenge").innerText();
+  await dialog.getByLabel("Signature").fill(signer.signOffchain(text));
+  await dialog.getByLabel("Label").fill("signed slowly");
+  await untilOld(grace);
+  await dialog.getByRole("button", { name: "Add the key" }).click();
+  await logInAgain(grace, "Grace");
+  await dialog.getByText(text).waitFor();
+  await dialog.getByRole("button", { name: "Add the key" }).click();
+  await page.locator("article", { hasText: signer.publicKey }).getByText("Works").waitFor();
+  onlyRefused(grace, 1);
 });
 
 it("an operator's change resumes after a fresh login, with the search restored", async () => {

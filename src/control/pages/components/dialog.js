@@ -12,13 +12,15 @@ import { errorNote, errorText } from "./states.js";
 /**
  * Asks the user and runs `act`. Resolves once the dialog is closed: with the result of `act`, or
  * null. Closing does not cancel a running `act`: its result is still awaited and reported. If `act`
- * needs a more recent login, the login leads back to this dialog with its fields filled in.
+ * needs a more recent login, the login leads back to this dialog with its fields filled in, by the
+ * action `resume`: the one whose button was clicked last, if the caller names no other.
  * @template Answer
  * @param {{title: string, content: import("../lib/dom.js").Child[], button: string,
- *   danger?: boolean, act: (form: HTMLFormElement) => Promise<Answer>}} options
+ *   danger?: boolean, resume?: string | null,
+ *   act: (form: HTMLFormElement) => Promise<Answer>}} options
  * @returns {Promise<Answer | null>}
  */
-export function ask({ title, content, button, danger = false, act }) {
+export function ask({ title, content, button, danger = false, resume = actClicked(), act }) {
   const fault = el("div", { role: "alert" });
   const submit = el("button", { class: danger ? "btn main danger" : "btn main" }, button);
   const cancel = el("button", { type: "button", class: "btn" }, "Cancel");
@@ -26,7 +28,7 @@ export function ask({ title, content, button, danger = false, act }) {
   let done = Promise.resolve(null);
   const form = el("form", { method: "dialog" }, heading(title), content, fault);
   form.append(el("div", { class: "buttons" }, cancel, submit));
-  const onLogin = keeper(form);
+  const onLogin = keeper(form, resume);
   const dialog = open(title, form);
   cancel.addEventListener("click", () => dialog.close());
   form.addEventListener("submit", (/** @type {Event} */ event) => {
@@ -98,9 +100,9 @@ function closed(dialog, answer) {
 /**
  * Restores the fields from before a login; returns a function that saves them for the next one.
  * @param {HTMLFormElement} form
+ * @param {string | null} act the action that opens the dialog again
  */
-function keeper(form) {
-  const act = actClicked();
+function keeper(form, act) {
   for (const [name, value] of Object.entries(filledBefore())) {
     const field = form.elements.namedItem(name);
     if (field !== null && "value" in field) field.value = value;

@@ -5,6 +5,7 @@
 import { patch, post } from "../lib/api.js";
 import { secret } from "../lib/copy.js";
 import { el } from "../lib/dom.js";
+import { actClicked, filledBefore } from "../lib/resume.js";
 import { ask, tell } from "./dialog.js";
 import {
   CODE_INPUT,
@@ -29,8 +30,18 @@ export async function makeKey() {
   return made;
 }
 
-/** Two dialogs: the public key, and the signature of the text that is shown for it. */
+/**
+ * Two dialogs: the public key, and the signature of the text that is shown for it. A login that
+ * interrupted the second one leads back to it.
+ */
 export async function addPublicKey() {
+  const { challenge: kept } = filledBefore();
+  const resume = actClicked();
+  const challenge = kept === undefined ? await askChallenge() : JSON.parse(kept);
+  return challenge === null ? null : askSignature(challenge, resume);
+}
+
+async function askChallenge() {
   const asked = await ask({
     title: "Add a public key",
     content: [
@@ -45,11 +56,18 @@ export async function addPublicKey() {
     act: (form) =>
       post("/api/v1/public-keys/challenges", { public_key: textOf(form, "public_key") }),
   });
-  if (asked === null) return null;
-  const { id, text, command } = asked.challenge;
+  return asked === null ? null : asked.challenge;
+}
+
+/** @param {any} challenge as the API tells it @param {string | null} resume */
+function askSignature(challenge, resume) {
+  const { id, text, command } = challenge;
+  const value = JSON.stringify(challenge);
   return ask({
     title: "Sign with the key",
+    resume,
     content: [
+      el("input", { type: "hidden", name: "challenge", value }),
       el("p", {}, "Sign this text within 15 minutes, with a wallet or on the command line:"),
       secret(text, "Copy the command", {
         copied: command,
