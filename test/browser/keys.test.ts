@@ -3,7 +3,7 @@
  * revealed key.
  */
 
-import type { Locator } from "playwright-core";
+import type { Locator, Route } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
@@ -192,6 +192,24 @@ describe("the page Keys", () => {
     await open(grace, "Audit");
     await page.getByText("cidrs 198.51.100.7/32 → none, label audited").waitFor();
     await page.getByText("cidrs none → 198.51.100.7/32, label audited").waitFor();
+  });
+
+  it("tells why a revocation failed, also if its dialog was closed meanwhile", async () => {
+    await makeKey("to be kept");
+    const { page } = grace;
+    const error = { reason: "unavailable", message: "the database does not answer now" };
+    const held: Route[] = [];
+    await page.route("**/api/v1/keys/*/revoke", (route) => void held.push(route));
+    await page.getByRole("button", { name: "Revoke the key to be kept" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Revoke the key" }).click();
+    await expect.poll(() => held.length).toBe(1);
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await held[0]?.fulfill({ status: 503, json: { error } });
+    await dialog.getByText("The database does not answer now.").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    allowComplaints(grace, /503/);
   });
 
   it("rejects an incomplete limit, and one above the plan's", async () => {

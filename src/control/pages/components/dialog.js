@@ -46,7 +46,8 @@ export function ask({ title, content, button, danger = false, resume = actClicke
       dialog.close();
       return answer;
     } catch (error) {
-      showError(form, fault, error, onLogin);
+      if (dialog.open) showError(form, fault, error, onLogin);
+      else void tellFailure(error, onLogin);
       submit.disabled = false;
       return null;
     }
@@ -63,6 +64,12 @@ export function tell({ title, content, button = "Done" }) {
   const form = el("form", { method: "dialog" }, heading(title), content);
   form.append(el("div", { class: "buttons" }, close));
   return closed(open(title, form), () => null);
+}
+
+/** Of an action whose dialog was closed meanwhile. @param {unknown} error @param {() => void} onLogin */
+function tellFailure(error, onLogin) {
+  const content = [errorNote(error, onLogin)];
+  return tell({ title: "This did not work", content, button: "Close" });
 }
 
 /** @param {string} title */
