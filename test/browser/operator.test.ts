@@ -90,6 +90,25 @@ describe("an operator", () => {
     allowComplaints(ada, /503/);
   });
 
+  it("gets more of the accounts that were found, whatever is typed meanwhile", async () => {
+    await fixture.site.owner.query(
+      `insert into touchdown.accounts (name, plan, created_at)
+       select 'of many ' || n, 'Beta', now() - n * interval '1 day' from generate_series(1, 60) n`,
+    );
+    const ada = await fixture.page("Ada");
+    const { page } = ada;
+    await open(ada, "Operator");
+    await page.getByLabel("Name, login or id").fill("of many");
+    await page.getByRole("button", { name: "Search" }).click();
+    const rows = page.getByRole("table", { name: "Accounts" }).getByRole("row");
+    await expect.poll(() => rows.count()).toBe(1 + 50);
+    await rows.filter({ hasText: "of many 50" }).waitFor();
+    await page.getByLabel("Name, login or id").fill("nobody at all");
+    await page.getByRole("button", { name: "Show more" }).click();
+    await rows.filter({ hasText: "of many 60" }).waitFor();
+    expect(await rows.count()).toBe(1 + 60);
+  });
+
   it("gets an empty result for an unknown name; other users have no such page", async () => {
     const ada = await fixture.page("Ada");
     await open(ada, "Operator");

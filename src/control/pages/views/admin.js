@@ -56,6 +56,8 @@ function accounts(plans, signal) {
   let shown = [];
   /** @type {string | null} */
   let next = null;
+  /** The text that the shown accounts were found by. */
+  let searched = "";
   let asked = 0;
 
   /** @param {boolean} further */
@@ -63,7 +65,8 @@ function accounts(plans, signal) {
     asked += 1;
     const mine = asked;
     more.disabled = true;
-    const query = new URLSearchParams({ query: input.value.trim() });
+    if (!further) searched = input.value.trim();
+    const query = new URLSearchParams({ query: searched });
     if (further && next !== null) query.set("after", next);
     try {
       const answer = await read(`/api/v1/admin/accounts?${query}`, signal);
