@@ -110,6 +110,22 @@ describe("the page Keys", () => {
     await untilStatus(key.value.token, 200);
   });
 
+  it("names a key without a label as what it is", async () => {
+    const { keys } = fixture.site.store;
+    const account = await fixture.site.accountOf("Grace");
+    const none = { label: "", expiresAtMs: null, cidrs: [], ratePerSecond: null, burst: null };
+    const made = await keys.create(account, none, SYSTEM_ACTOR);
+    if (made.kind !== "ok") throw new Error(made.detail);
+    const { token, key } = made.value;
+    await untilStatus(token, 200);
+    await open(grace, "Keys");
+    const card = grace.page.locator("article", { hasText: key.hint });
+    await card.getByRole("heading", { name: "Without a label" }).waitFor();
+    await open(grace, "Overview");
+    const rows = grace.page.getByRole("table", { name: "Numbers by key" }).getByRole("row");
+    await rows.filter({ hasText: key.hint }).getByText("Without a label").waitFor();
+  });
+
   it("changes a key, and the edge applies the change", async () => {
     const key = await makeKey("to be changed");
     await untilStatus(key, 200);

@@ -4,13 +4,24 @@
  */
 
 import { el, fill } from "../lib/dom.js";
-import { bytes, count, micros, NONE, plural, share, short, slots } from "../lib/format.js";
+import {
+  bytes,
+  count,
+  labelText,
+  micros,
+  NONE,
+  plural,
+  share,
+  short,
+  slots,
+} from "../lib/format.js";
 import { reasonText } from "../lib/reasons.js";
 import { chart } from "./chart.js";
 import { sheet } from "./page-header.js";
 import { table } from "./table.js";
 
 const DASH = [6, 4];
+const NO_HINT = "td_…";
 const RANGE_WORDS = { hour: "the last hour", day: "the last day", month: "the last 30 days" };
 
 /** @param {AbortSignal} signal of the page */
@@ -187,8 +198,8 @@ function keysOf(keys, over) {
   const name = {
     title: "Key",
     cell: (/** @type {any} */ row) => [
-      // A key that was linked to another account since has a name only there.
-      row.label || "Another account's",
+      // A key that was linked to another account since has a hint only there.
+      row.hint === NO_HINT ? "Another account's" : labelText(row.label),
       el("code", { class: "sub" }, row.hint),
     ],
   };

@@ -72,6 +72,11 @@ export function ends(text, head = 6, tail = 6) {
   return text.length <= head + tail + 1 ? text : `${text.slice(0, head)}…${text.slice(-tail)}`;
 }
 
+/** The label of a key; a key that an operator made may have none. @param {string} label */
+export function labelText(label) {
+  return label === "" ? "Without a label" : label;
+}
+
 /** `word` or its plural after a count. @param {number} value @param {string} word */
 export function plural(value, word, many = `${word}s`) {
   return `${count(value)} ${value === 1 ? word : many}`;

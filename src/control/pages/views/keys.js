@@ -17,7 +17,7 @@ import { empty, fillWith } from "../components/states.js";
 import { announce } from "../lib/announce.js";
 import { read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { count, plural } from "../lib/format.js";
+import { count, labelText, plural } from "../lib/format.js";
 import { ago, agoAndFull } from "../lib/times.js";
 
 const BADGES = { live: "good", expired: "warn", revoked: "bad" };
@@ -94,14 +94,14 @@ function card(key, act) {
   const ending = state === "live" && expires_at !== null;
   const live = state === "live";
   const isApiKey = key.kind === "api_key";
-  const named = (/** @type {string} */ what) => `${what} the key ${label}`;
+  const named = (/** @type {string} */ what) => `${what} the key ${label || hint}`;
   return el(
     "article",
     { class: live ? "key-card" : "key-card ended", "data-key": key.id },
     el(
       "header",
       {},
-      el("h2", {}, label),
+      el("h2", {}, labelText(label)),
       el("code", { class: "soft" }, isApiKey ? hint : key.public_key),
       badge,
     ),
