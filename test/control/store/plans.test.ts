@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { insertPlan } from "../../support/plans.ts";
 import { createFixture, operator, value } from "./fixture.ts";
@@ -54,5 +55,14 @@ describe("plans", () => {
     await insertPlan(there.database, plan);
     expect(await store.plans.list()).toContainEqual({ ...plan, accountCount: 0 });
     await there.database.query("delete from touchdown.plans where name = $1", [plan.name]);
+  });
+
+  it("are made and changed as docs/accounts.md says", async () => {
+    const page = readFileSync("docs/accounts.md", "utf8");
+    const statements = page.match(/^(?:insert into|update) touchdown\.plans[^;]*;/gm) ?? [];
+    for (const statement of statements) await there.database.query(statement);
+    const rights = { keys_max: 50 };
+    const plan = { name: "Pro", ratePerSecond: 500, burst: 2000, shared: true, rights };
+    expect(await store.plans.list()).toContainEqual({ ...plan, accountCount: 0 });
   });
 });
