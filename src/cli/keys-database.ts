@@ -133,7 +133,7 @@ async function withStore<T>(config: string, io: Io, act: Act<T>): Promise<T> {
 
 async function accountFor(store: Store, { account, plan }: DatabaseKey): Promise<Account> {
   const byId = await store.accounts.byId(account);
-  const found = byId === null ? await store.accounts.byName(account) : [byId];
+  const found = byId === null ? await accountsNamed(store, account) : [byId];
   const [only] = found;
   if (only === undefined) {
     return orThrow(await store.accounts.create(account, plan ?? "Beta", OPERATOR));
@@ -151,6 +151,14 @@ async function accountFor(store: Store, { account, plan }: DatabaseKey): Promise
     throw new SetupError(`the account ${account} is on plan ${only.plan.name}, not ${plan}`);
   }
   return only;
+}
+
+/** The accounts of this name without a login; where there is none, all of this name. */
+async function accountsNamed({ accounts }: Store, name: string): Promise<readonly Account[]> {
+  const all = await accounts.byName(name);
+  const logins = await Promise.all(all.map(({ id }) => accounts.identities(id)));
+  const loginless = all.filter((_, index) => logins[index]?.length === 0);
+  return loginless.length > 0 ? loginless : all;
 }
 
 function orThrow<T>(result: Result<T>): T {

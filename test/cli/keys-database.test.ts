@@ -7,7 +7,7 @@ import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { publicKeySha256 } from "../../src/accounts/keys/public-key.ts";
 import { run } from "../../src/cli/run.ts";
 import { createFakeIo } from "../support/fake-io.ts";
-import { testDatabase } from "../support/postgres.ts";
+import { type TestDatabase, testDatabase } from "../support/postgres.ts";
 import { createSigner } from "../support/signer.ts";
 
 async function keys(...args: string[]) {
@@ -95,18 +95,33 @@ describe("keys of the accounts database", () => {
     expect((await keys("create", "--config", config, "--account", made?.id ?? "")).code).toBe(0);
   });
 
+  /** An account of this name that a user logs in to, older than those of the operator. */
+  async function stranger({ owner }: TestDatabase, subject: string): Promise<string> {
+    const [made] = await owner.query<{ id: string }>(
+      `insert into touchdown.accounts (name, plan, created_at)
+       values ('acme', 'Beta', now() - interval '1 day') returning id`,
+    );
+    await owner.query(
+      `insert into touchdown.identities (issuer, subject, account_id, created_at, last_login_at)
+       values ('https://login.test', $2, $1, now(), now())`,
+      [made?.id, subject],
+    );
+    return made?.id ?? "no id";
+  }
+
+  it("are made in the account without a login, however many users have its name", async () => {
+    const { there, config } = await place();
+    await keys("create", "--config", config, "--account", "acme");
+    for (let n = 0; n < 20; n += 1) await stranger(there, `mallory ${n}`);
+    const more = await keys("create", "--config", config, "--account", "acme");
+    expect(more).toMatchObject({ code: 0, err: "" });
+    const accounts = await there.owner.query("select distinct account_id from touchdown.keys");
+    expect(accounts).toHaveLength(1);
+  });
+
   it("are made in an account that has a login by its id, and not by its name", async () => {
     const { there, config } = await place();
-    const [stranger] = await there.owner.query<{ id: string }>(
-      `insert into touchdown.accounts (name, plan, created_at)
-       values ('acme', 'Beta', now()) returning id`,
-    );
-    const id = stranger?.id ?? "no id";
-    await there.owner.query(
-      `insert into touchdown.identities (issuer, subject, account_id, created_at, last_login_at)
-       values ('https://login.test', 'mallory', $1, now(), now())`,
-      [id],
-    );
+    const id = await stranger(there, "mallory");
     const named = await keys("create", "--config", config, "--account", "acme");
     expect(named).toMatchObject({ code: 1, err: expect.stringContaining(id) });
     expect(await there.owner.query("select from touchdown.keys")).toEqual([]);

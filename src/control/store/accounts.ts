@@ -71,7 +71,8 @@ export function createAccounts(deps: StoreDeps, options: KeyStoreOptions): Accou
     byName: (name) =>
       database.query<Account>(
         `select ${ACCOUNT_COLUMNS} from ${ACCOUNTS_WITH_PLAN} where a.name = $1
-         order by a.created_at limit ${SAME_NAME_MAX}`,
+         order by exists (select from touchdown.identities i where i.account_id = a.id),
+           a.created_at limit ${SAME_NAME_MAX}`,
         [name],
       ),
     list: (filter) => listAccounts(deps, filter),

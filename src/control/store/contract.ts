@@ -123,7 +123,7 @@ export interface Accounts {
   rename(id: string, name: string, actor: Actor): Promise<Result<Account>>;
   /** For operators: creates an account without a login, e.g. for `touchdown keys create`. */
   create(name: string, plan: string, actor: Actor): Promise<Result<Account>>;
-  /** Finds by exact name; several accounts may share one. */
+  /** Finds by exact name; several accounts may share one. Those without a login are first. */
   byName(name: string): Promise<readonly Account[]>;
   /** For operators: newest first, filtered by a substring of name, contact, id or plan. */
   list(filter: {
