@@ -25,6 +25,7 @@ import {
   ACCOUNTS_WITH_PLAN,
   checkText,
   cutText,
+  exactTime,
   findAccount,
   instant,
   isUuid,
@@ -255,7 +256,7 @@ async function listAccounts(
        (select coalesce(i.email, i.name) from touchdown.identities i where i.account_id = a.id
           order by i.created_at limit 1) as contact
      from ${ACCOUNTS_WITH_PLAN}
-     where ($1::timestamptz is null or (a.created_at, a.id) < ($1, $2::uuid))
+     where ($2::uuid is null or (a.created_at, a.id) < (${exactTime("accounts", 2, 1)}, $2::uuid))
        and ($3::text is null or a.name ilike $3 or a.plan ilike $3 or a.id::text ilike $3
          or exists (select from touchdown.identities i where i.account_id = a.id
            and (i.email ilike $3 or i.name ilike $3)))

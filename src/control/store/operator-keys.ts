@@ -9,6 +9,7 @@ import { note } from "./audit.ts";
 import type { Keys } from "./contract.ts";
 import { SEALED_COLUMNS } from "./keys.ts";
 import {
+  exactTime,
   instant,
   isLive,
   isUuid,
@@ -56,7 +57,8 @@ export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
       const rows = await database.query<ListedRow>(
         `select ${KEY_COLUMNS}, k.sha256, a.name as "accountName", a.plan
          from touchdown.keys k join touchdown.accounts a on a.id = k.account_id
-         where ${isLive(1)} and (k.account_id, k.created_at, k.id) > ($2::uuid, $3, $4::uuid)
+         where ${isLive(1)} and (k.account_id, k.created_at, k.id)
+           > ($2::uuid, ${exactTime("keys", 4, 3)}, $4::uuid)
          order by k.account_id, k.created_at, k.id limit $5`,
         [
           instant(nowMs),

@@ -81,6 +81,15 @@ export function writeCursor(atMs: number, id: string): string {
   return `${atMs}_${id}`;
 }
 
+/**
+ * When the record of a cursor was made: its id is parameter `id`, and the cursor's time `at`. That
+ * has milliseconds, and a record made by hand in SQL may have microseconds.
+ */
+export function exactTime(table: "accounts" | "keys", id: number, at: number): string {
+  const made = `select created_at from touchdown.${table} where id = $${id}::uuid`;
+  return `coalesce((${made}), $${at}::timestamptz)`;
+}
+
 /** Columns of `touchdown.plans p`. */
 export const PLAN_COLUMNS =
   'p.name, p.rate_per_second as "ratePerSecond", p.burst, p.shared, p.rights';

@@ -175,6 +175,21 @@ describe("the list of accounts", () => {
     expect(seen.slice(0, 5).sort()).toEqual([...ids].sort());
   });
 
+  it("has each account once also where SQL made many, at one microsecond", async () => {
+    await there.owner.query(
+      `insert into touchdown.accounts (name, plan, created_at)
+       select 'made by SQL', 'Beta', '2026-01-31T12:00:00.123456Z' from generate_series(1, 5)`,
+    );
+    const seen: string[] = [];
+    let after: string | null = null;
+    do {
+      const page = await store.accounts.list({ search: "made by SQL", limit: 2, after });
+      seen.push(...page.items.map(({ id }) => id));
+      after = page.next;
+    } while (after !== null);
+    expect([seen.length, new Set(seen).size]).toEqual([5, 5]);
+  });
+
   it("is searched by name, login and plan; wildcards match literally", async () => {
     const identity = { ...identityOf("someone-unique"), name: "100% Ünique_" };
     const { account } = value(await store.accounts.register(identity, actor));

@@ -38,6 +38,25 @@ describe("over all accounts", () => {
     } while (after !== null);
     expect([seen.length, new Set(seen).size]).toEqual([5, 5]);
   });
+
+  it("keys that SQL made at one microsecond are listed to the end", async () => {
+    const { store, there, loginless } = await createFixture();
+    const { id } = await loginless();
+    await there.owner.query(
+      `insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
+       select gen_random_uuid(), $1, sha256(n::text::bytea), 'td_…', '',
+         '2026-01-31T12:00:00.123456Z' from generate_series(1, 5) n`,
+      [id],
+    );
+    const seen: string[] = [];
+    let after: string | null = null;
+    do {
+      const page = await store.keys.listAll({ limit: 2, after });
+      seen.push(...page.items.map((key) => key.id));
+      after = page.next;
+    } while (after !== null && seen.length < 10);
+    expect([seen.length, new Set(seen).size]).toEqual([5, 5]);
+  });
 });
 
 describe("a new key-encryption key", () => {
