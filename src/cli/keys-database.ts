@@ -134,10 +134,8 @@ async function withStore<T>(config: string, io: Io, act: Act<T>): Promise<T> {
 async function accountFor(store: Store, { account, plan }: DatabaseKey): Promise<Account> {
   const byId = await store.accounts.byId(account);
   const found = byId === null ? await accountsNamed(store, account) : [byId];
-  const [only] = found;
-  if (only === undefined) {
-    return orThrow(await store.accounts.create(account, plan ?? "Beta", OPERATOR));
-  }
+  const only =
+    found[0] ?? orThrow(await store.accounts.createOnce(account, plan ?? "Beta", OPERATOR));
   if (found.length > 1) {
     const ids = found.map(({ id }) => id).join(", ");
     throw new SetupError(`${found.length} accounts have the name ${account}, give an id: ${ids}`);

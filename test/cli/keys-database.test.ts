@@ -95,6 +95,17 @@ describe("keys of the accounts database", () => {
     expect((await keys("create", "--config", config, "--account", made?.id ?? "")).code).toBe(0);
   });
 
+  it("belong to one account, which the first of parallel commands makes", async () => {
+    const { there, config } = await place();
+    // The vault is made by the first command.
+    await keys("list", "--config", config);
+    const create = (name: string) => keys("create", "--config", config, "--account", name);
+    const made = await Promise.all(["acme", "acme", "acme", " acme "].map(create));
+    expect(made.map(({ code, err }) => [code, err])).toEqual(new Array(4).fill([0, ""]));
+    const accounts = await there.owner.query("select name from touchdown.accounts");
+    expect(accounts).toEqual([{ name: "acme" }]);
+  });
+
   /** An account of this name that a user logs in to, older than those of the operator. */
   async function stranger({ owner }: TestDatabase, subject: string): Promise<string> {
     const [made] = await owner.query<{ id: string }>(

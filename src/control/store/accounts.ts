@@ -61,21 +61,17 @@ export function createAccounts(deps: StoreDeps, options: KeyStoreOptions): Accou
       );
     },
     create: (name, plan, actor) =>
+      database.transaction((tx) => createLoginless(tx, deps, name, plan, actor)),
+    createOnce: (name, plan, actor) =>
       database.transaction(async (tx) => {
-        const checked = checkText("the name", name, 1);
-        if (checked.kind === "refused") return checked;
-        if (!(await planExists(tx, plan))) return noPlan(plan);
-        const account = await insertAccount(tx, deps, checked.value, plan);
-        await note(tx, clock, account.id, "account.create", { name: checked.value, plan }, actor);
-        return ok(account);
+        await tx.query("select pg_advisory_xact_lock(hashtextextended($1, $2))", [
+          name.trim(),
+          NAME_LOCK_SPACE,
+        ]);
+        const [known] = await byName(tx, `${NAMED} and not ${HAS_LOGIN}`, name.trim());
+        return known === undefined ? await createLoginless(tx, deps, name, plan, actor) : ok(known);
       }),
-    byName: (name) =>
-      database.query<Account>(
-        `select ${ACCOUNT_COLUMNS} from ${ACCOUNTS_WITH_PLAN} where a.name = $1
-         order by exists (select from touchdown.identities i where i.account_id = a.id),
-           a.created_at limit ${SAME_NAME_MAX}`,
-        [name],
-      ),
+    byName: (name) => byName(database, NAMED, name),
     list: (filter) => listAccounts(deps, filter),
     setPlan: (id, plan, actor) =>
       changeAccount(deps, id, "account.plan", { plan }, actor, async (tx) => {
@@ -145,6 +141,31 @@ async function register(
   const key = await createKey(tx, deps, options, account, FIRST_KEY, actor);
   if (key.kind === "refused") throw new Error(`a new account gets no key: ${key.detail}`);
   return ok({ account, key: key.value.key });
+}
+
+async function createLoginless(
+  tx: Queryable,
+  deps: StoreDeps,
+  name: string,
+  plan: string,
+  actor: Actor,
+): Promise<Result<Account>> {
+  const checked = checkText("the name", name, 1);
+  if (checked.kind === "refused") return checked;
+  if (!(await planExists(tx, plan))) return noPlan(plan);
+  const account = await insertAccount(tx, deps, checked.value, plan);
+  const detail = { name: checked.value, plan };
+  await note(tx, deps.clock, account.id, "account.create", detail, actor);
+  return ok(account);
+}
+
+/** Those without a login first. */
+function byName(tx: Queryable, where: string, name: string): Promise<readonly Account[]> {
+  return tx.query<Account>(
+    `select ${ACCOUNT_COLUMNS} from ${ACCOUNTS_WITH_PLAN} where ${where}
+     order by ${HAS_LOGIN}, a.created_at limit ${SAME_NAME_MAX}`,
+    [name],
+  );
 }
 
 async function insertAccount(
@@ -285,8 +306,11 @@ const FIRST_PLAN = "Beta";
 const FIRST_KEY = { ...UNRESTRICTED, label: "First key" };
 /** Lock seeds; arbitrary but distinct. */
 const LOCK_SPACE = 0x74_64_69_64;
+const NAME_LOCK_SPACE = 0x74_64_6e_61;
 const ADMIN_LOCK = 0x74_64_61_64;
 const SAME_NAME_MAX = 16;
+const NAMED = "a.name = $1";
+const HAS_LOGIN = "exists (select from touchdown.identities i where i.account_id = a.id)";
 /** As in the schema. */
 const ACCOUNT_CHARS_MAX = 64;
 const EMAIL_CHARS_MAX = 320;

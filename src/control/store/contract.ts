@@ -123,6 +123,8 @@ export interface Accounts {
   rename(id: string, name: string, actor: Actor): Promise<Result<Account>>;
   /** For operators: creates an account without a login, e.g. for `touchdown keys create`. */
   create(name: string, plan: string, actor: Actor): Promise<Result<Account>>;
+  /** The same, unless there is one of this name without a login: then that, on whichever plan. */
+  createOnce(name: string, plan: string, actor: Actor): Promise<Result<Account>>;
   /** Finds by exact name; several accounts may share one. Those without a login are first. */
   byName(name: string): Promise<readonly Account[]>;
   /** For operators: newest first, filtered by a substring of name, contact, id or plan. */
