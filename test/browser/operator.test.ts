@@ -33,6 +33,8 @@ describe("an operator", () => {
     await lookAt(ada.page, "dialog-change-plan");
     await dialog.getByRole("button", { name: "Change the plan" }).click();
     await row.getByText("Wide", { exact: true }).waitFor();
+    const plans = ada.page.getByRole("table", { name: "Plans" });
+    await plans.getByRole("row", { name: "Wide 1 500 1,000" }).waitFor();
     await lookAt(ada.page, "operator-search");
     await open(grace, "Plan");
     await grace.page.getByText("This account is on the plan Wide.").waitFor();

@@ -18,9 +18,10 @@ import { ago, agoAndFull } from "../lib/times.js";
 export async function page({ main, signal }) {
   const { plans } = await read("/api/v1/admin/plans", signal);
   const sums = el("span", {}, "Adding up the numbers of the last day.");
-  const { element, shown } = accounts(plans, signal);
+  const planned = el("div", {}, planSheet(plans));
+  const { element, shown } = accounts(plans, signal, () => void showPlans(planned, signal));
   const { element: cluster, shown: clusterShown } = clusterSheet(signal);
-  fill(main, pageHeader("Operator", sums), element, planSheet(plans), cluster);
+  fill(main, pageHeader("Operator", sums), element, planned, cluster);
   // Over very many keys this takes long, or fails; the rest is needed then too.
   void lastDay(signal).then((text) => fill(sums, text));
   await Promise.all([shown, clusterShown]);
@@ -44,9 +45,10 @@ async function lastDay(signal) {
  * The search text is in the URL, so that it survives a login in between.
  * @param {any[]} plans
  * @param {AbortSignal} signal
+ * @param {() => void} onChange told when an account has changed
  * @returns {{element: HTMLElement, shown: Promise<void>}} `shown`: once the accounts are shown
  */
-function accounts(plans, signal) {
+function accounts(plans, signal, onChange) {
   const value = new URLSearchParams(location.search).get("query") ?? "";
   const attributes = { type: "search", id: "search", maxlength: 128, autocomplete: "off", value };
   const input = el("input", attributes);
@@ -95,6 +97,7 @@ function accounts(plans, signal) {
   function changed(account) {
     shown = shown.map((each) => (each.id === account.id ? { ...each, ...account } : each));
     show();
+    onChange();
   }
 
   more.addEventListener("click", () => void load(true));
@@ -175,6 +178,12 @@ function changes(account, plans, changed) {
     changed(done.account);
   }
   return el("span", { class: "buttons" }, plan, turn);
+}
+
+/** Shows how many accounts each plan has now. @param {Element} place @param {AbortSignal} signal */
+function showPlans(place, signal) {
+  const content = async () => planSheet((await read("/api/v1/admin/plans", signal)).plans);
+  return fillWith(place, signal, content, (state) => sheet("Plans", state));
 }
 
 /** @param {any[]} plans */
