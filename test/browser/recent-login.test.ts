@@ -47,6 +47,21 @@ it("revealing a key with an old login leads through a fresh one", async () => {
   await page.getByRole("button", { name: "Reveal" }).waitFor();
 });
 
+it("a key is revealed after a fresh login, also while a region does not respond", async () => {
+  const grace = await fixture.visitor("Grace");
+  const { page } = grace;
+  await page.route("**/api/v1/tip", () => {});
+  await open(grace, "Connect");
+  await untilOld(grace);
+  await page.getByRole("button", { name: "Reveal" }).click();
+  await logInAgain(grace, "Grace");
+  await page
+    .getByTestId("key")
+    .filter({ hasText: /^td_[a-z]+_\w{20,}$/ })
+    .waitFor();
+  onlyRefused(grace, 1);
+});
+
 it("a fresh login that failed is reported, and the session goes on", async () => {
   const { page } = await fixture.visitor("Grace");
   await page.goto(`${fixture.site.url}/login/callback?code=old&state=unknown`);

@@ -64,7 +64,8 @@ export async function page({ site, main, signal }) {
     steps.append(sheet("Send a transaction", program, next()));
   }
   fill(main, title, steps);
-  if (state.region !== null) await choose(state.region);
+  // Not awaited: a region that does not respond leaves the browser waiting for its tip.
+  if (state.region !== null) void choose(state.region);
 }
 
 /** Where to look after running a program. */
