@@ -265,7 +265,7 @@ export interface Keys {
    * count.
    */
   rewrap(): Promise<{ readonly rewrapped: number; readonly failed: number }>;
-  /** Ids of key-encryption keys that stored texts need and the vault does not have. */
+  /** Ids of key-encryption keys that stored texts need and the vault lacks, or has others of. */
   missingEncryptionKeys(): Promise<readonly string[]>;
 }
 

@@ -35,7 +35,7 @@ interface ListedRow extends HashedRow {
 }
 
 export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
-  const { database, vault, clock } = deps;
+  const { database, clock } = deps;
   return {
     async find(which) {
       const publicKey = parsePublicKey(which);
@@ -77,7 +77,8 @@ export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
     rewrap: () => rewrapAll(deps),
     async missingEncryptionKeys() {
       const used = await encryptionKeysInUse(deps);
-      return used.filter((id) => !vault.ids.includes(id));
+      const opens = await Promise.all(used.map((id) => canOpen(deps, id)));
+      return used.filter((_, index) => !opens[index]);
     },
   };
 }
@@ -90,6 +91,18 @@ export async function encryptionKeysInUse({
     "select distinct kek_id from touchdown.keys where kek_id is not null order by kek_id",
   );
   return rows.map(({ kek_id: id }) => id);
+}
+
+/** Whether the vault opens what this key sealed, by one text: another key may have the same id. */
+async function canOpen({ database, vault }: StoreDeps, kekId: string): Promise<boolean> {
+  const [row] = await database.query<Sealed & { readonly id: string; readonly accountId: string }>(
+    `select id, account_id as "accountId", ${SEALED_COLUMNS} from touchdown.keys
+     where kek_id = $1 limit 1`,
+    [kekId],
+  );
+  if (row === undefined) return true;
+  const { id: keyId, accountId, ...sealed } = row;
+  return vault.open(sealed, { accountId, keyId }).kind === "ok";
 }
 
 /** In separate transactions, so that a rotation can be interrupted and resumed. */

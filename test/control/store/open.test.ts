@@ -62,6 +62,24 @@ describe("opening the store", () => {
     await second.stop();
   });
 
+  it("says that the vault is another one also if its key has the same id", async () => {
+    const options = await place();
+    const first = await openStore(deps, options);
+    value(await first.store.accounts.register(identityOf(), actor));
+    const id = first.store.vault.activeId;
+    await first.stop();
+    rmSync(options.vaultFile);
+    createVaultFile(options.vaultFile, id);
+    const told: unknown[] = [];
+    const log: Log = { ...silent, error: (fields, message) => void told.push(fields, message) };
+    const second = await openStore({ clock: systemClock, log }, options);
+    await second.stop();
+    expect(told).toEqual([
+      { missing: [id] },
+      "key-encryption keys are missing: what they sealed cannot be revealed",
+    ]);
+  });
+
   it("reveals on while another process rotates the vault's key", async () => {
     const options = await place();
     const running = await openStore(deps, options);
