@@ -323,7 +323,9 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             Command::DisableKeepAlive => self.keep_alive = false,
             Command::Retire => {
                 self.end_accepts();
-                self.drain_quic();
+                if let Some(quic) = &mut self.quic {
+                    quic.retire();
+                }
                 self.keep_alive = false;
             }
             Command::TakeBack => {

@@ -189,6 +189,11 @@ impl Clients {
         }
     }
 
+    /// The announcement names no address from now on: clients stay at that of this edge.
+    pub(super) fn name_no_address(&mut self) {
+        self.drain_to = Box::default();
+    }
+
     /// Tells these connections that this edge will drain, and those that come.
     pub(super) fn announce_drain<'a>(
         &mut self,

@@ -210,6 +210,12 @@ impl QuicServer {
         }
     }
 
+    /// As `drain`, for a process at the same address that replaces this one: clients connect there.
+    pub fn retire(&mut self) {
+        self.clients.name_no_address();
+        self.drain();
+    }
+
     /// The process that was to replace this one has ended, and has left its program on the port.
     pub fn take_back(&self) {
         self.threads.are_alone();

@@ -63,12 +63,13 @@ pub(super) struct State {
     pub(super) numbers_of: Vec<QuicNumbers>,
     /// The thread of each submission.
     pub(super) threads: Vec<usize>,
-    /// To the threads: receipts, an announcement; drain, close all, exit.
+    /// To the threads: receipts, an announcement; drain, retire, close all, exit.
     pub(super) receipts: Vec<u8>,
     /// The threads that took the receipts.
     received: HashSet<usize>,
     pub(super) announce_drain: bool,
     pub(super) drain: bool,
+    pub(super) retire: bool,
     pub(super) close_all: bool,
     pub(super) exit: bool,
 }
@@ -272,7 +273,7 @@ fn serve(mut server: QuicServer, mut served: Handler, count: usize) {
         if !events.is_empty() {
             server.on_readable();
         }
-        let (receipts, announce_drain, drain, close_all, exit) = {
+        let (receipts, announce_drain, drain, retire, close_all, exit) = {
             let mut state = served.0.lock().unwrap();
             let is_new = !state.receipts.is_empty() && state.received.insert(served.1);
             let receipts = if is_new { state.receipts.clone() } else { Vec::new() };
@@ -284,7 +285,8 @@ fn serve(mut server: QuicServer, mut served: Handler, count: usize) {
                 // The next use of the handler is the one that passes them on.
                 state.panics_at_credit = std::mem::take(&mut state.panics_over_receipts);
             }
-            (receipts, state.announce_drain, state.drain, state.close_all, state.exit)
+            let State { announce_drain, drain, retire, close_all, exit, .. } = *state;
+            (receipts, announce_drain, drain, retire, close_all, exit)
         };
         server.take_receipts(&receipts, &served);
         if announce_drain {
@@ -292,6 +294,9 @@ fn serve(mut server: QuicServer, mut served: Handler, count: usize) {
         }
         if drain {
             server.drain();
+        }
+        if retire {
+            server.retire();
         }
         if close_all {
             server.close_all();

@@ -477,6 +477,21 @@ async fn drain_answers_a_client_that_has_stopped_its_control_stream() {
     }
 }
 
+#[tokio::test]
+async fn process_that_is_replaced_names_no_other_edge() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(None).await;
+    let (_out, mut frames) = greeted(&connection, &hello(0, API_KEY)).await;
+    let (mut out, incoming) = connection.open_bi().await.unwrap();
+    out.write_all(&[1; 10]).await.unwrap();
+    submit(&connection, &transaction(3)).await;
+    listener.with(|state| state.retire = true);
+    assert_eq!(frame_of(&mut frames).await, (0x83, Vec::new()));
+    out.finish().unwrap();
+    verdict_of(incoming).await;
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Draining));
+}
+
 /// What a hostile client may write on its first stream: a HELLO or a transaction with bytes
 /// changed, left out or added.
 #[tokio::test]
