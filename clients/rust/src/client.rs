@@ -8,6 +8,8 @@
 //!      └── `reconnects_max` attempts in a row failed, or the edge refuses for good ──▶ Failed
 //! ```
 //!
+//! A connection is lost also where the edge says nothing after a transaction, as after a crash.
+//!
 //! A transaction waits for a connection, for stream credit and for its verdict, within one timeout.
 //! Where the connection is lost meanwhile the client sends it again on the next one: an edge merges
 //! repetitions, and a block holds a transaction once.
@@ -245,7 +247,9 @@ impl Keeper {
                 }
                 return;
             }
-            self.enter(State::Connecting);
+            if !self.enter(State::Connecting) {
+                return;
+            }
             let _ = self.events.send(Event::Disconnected(error));
             sleep(self.backoff(failed)).await;
             failed += 1;

@@ -2,10 +2,12 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use quinn::{ClientConfig, Endpoint, RecvStream, SendStream, VarInt};
 use tokio::net::lookup_host;
 use tokio::sync::{broadcast, watch};
+use tokio::time::sleep;
 
 use crate::config::{Config, Protocol};
 use crate::credential::Kind;
@@ -14,6 +16,11 @@ use crate::event::Event;
 use crate::frame::{self, CONTENT_BYTES_MAX, HEAD_BYTES};
 use crate::reason::Reason;
 use crate::verdict::{VERDICT_BYTES, Verdict};
+
+/// After how long without a datagram of the edge, which acknowledges within milliseconds, a connection
+/// is lost once a transaction was written. An edge that has crashed says nothing, and QUIC alone
+/// notices that after the idle timeout.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Why one transaction has no verdict from this connection.
 pub(crate) enum Failure {
@@ -170,6 +177,7 @@ impl Connection {
             None => self.quic.open_uni().await.map_err(|_| Failure::Lost)?,
         };
         let mut stream = Whole::new(stream);
+        let heard = self.heard();
         let written = stream.send.write_all(transaction).await;
         match written {
             Ok(()) => {}
@@ -178,6 +186,7 @@ impl Connection {
         }
         // A stream that was stopped meanwhile is finished by that: `stopped` says so.
         stream.finish();
+        self.watch(heard);
         match stream.send.stopped().await {
             Ok(None) => Ok(()),
             Ok(Some(code)) => Err(refused(code)),
@@ -194,6 +203,7 @@ impl Connection {
     ) -> Result<Verdict, Failure> {
         let (send, mut receive) = self.quic.open_bi().await.map_err(|_| Failure::Lost)?;
         let mut stream = Whole::new(send);
+        let heard = self.heard();
         let write = async {
             if let Some(flags) = flags {
                 stream.send.write_all(&[flags]).await?;
@@ -206,6 +216,7 @@ impl Connection {
             Err(_) => return Err(Failure::Lost),
         }
         stream.finish();
+        self.watch(heard);
         let answer = match receive.read_to_end(VERDICT_BYTES + 1).await {
             Ok(answer) => answer,
             Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => {
@@ -217,6 +228,25 @@ impl Connection {
             }
         };
         Verdict::parse(&answer).ok_or(Failure::Send(SendError::Protocol(answer.len())))
+    }
+
+    /// Datagrams that came from the edge.
+    fn heard(&self) -> u64 {
+        self.quic.stats().udp_rx.datagrams
+    }
+
+    /// Closes the connection unless more datagrams than these come. A task of its own does, because the
+    /// transaction's time may be over before.
+    fn watch(&self, heard: u64) {
+        let connection = self.clone();
+        tokio::spawn(async move {
+            // After a pause of this program, what came meanwhile is read during the second half.
+            sleep(SILENCE / 2).await;
+            sleep(SILENCE / 2).await;
+            if connection.heard() == heard {
+                connection.close();
+            }
+        });
     }
 
     fn first_stream(&self) -> Option<SendStream> {
@@ -281,7 +311,8 @@ fn closed(error: &quinn::ConnectionError) -> ConnectError {
         quinn::ConnectionError::ApplicationClosed(close) => {
             ConnectError::Refused(Reason::from_code(close.error_code.into_inner()))
         }
-        quinn::ConnectionError::LocallyClosed => ConnectError::Closed,
+        // Where the client was closed its state says so, whatever this is.
+        quinn::ConnectionError::LocallyClosed => failed("the edge does not answer"),
         other => ConnectError::Failed(other.to_string()),
     }
 }

@@ -1,7 +1,7 @@
 //! A stand-in for an edge, made of quinn: it speaks `touchdown/1` as docs/quic.md says, and can
 //! refuse, drain and break. The real edge is in `test/clients` of Touchdown.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,6 +10,7 @@ use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
 use quinn::{Connection, Endpoint, RecvStream, SendStream, ServerConfig, TransportConfig, VarInt};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::PrivatePkcs8KeyDer;
+use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use touchdown_client::{
     Client, Config, ConnectError, Credential, Event, Outcome, Protocol, Reason, SendError,
@@ -291,6 +292,58 @@ async fn transaction_whose_connection_is_lost_is_sent_again_on_the_next() {
     let received = edge.received.lock().expect("a lock").clone();
     assert_eq!(received, [b"\x01abc", b"\x01abc"]);
     assert_eq!(edge.connections.load(Ordering::Relaxed), 2);
+}
+
+/// Passes a client's datagrams on to the edge at the address that the sender holds, and back.
+fn start_relay(edge: SocketAddr) -> (String, tokio::sync::watch::Sender<SocketAddr>) {
+    let socket = || {
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        socket.set_nonblocking(true).expect("a socket of tokio");
+        UdpSocket::from_std(socket).expect("a socket of tokio")
+    };
+    let (front, back) = (socket(), socket());
+    let name = format!("localhost:{}", front.local_addr().expect("an address").port());
+    let (sender, edge) = tokio::sync::watch::channel(edge);
+    tokio::spawn(async move {
+        let (mut from_client, mut from_edge) = ([0; 2048], [0; 2048]);
+        let mut client = None;
+        loop {
+            tokio::select! {
+                Ok((size, from)) = front.recv_from(&mut from_client) => {
+                    client = Some(from);
+                    let to = *edge.borrow();
+                    let _ = back.send_to(&from_client[..size], to).await;
+                }
+                Ok((size, from)) = back.recv_from(&mut from_edge) => {
+                    if let Some(client) = client.filter(|_| from == *edge.borrow()) {
+                        let _ = front.send_to(&from_edge[..size], client).await;
+                    }
+                }
+            }
+        }
+    });
+    (name, sender)
+}
+
+#[tokio::test]
+async fn transaction_is_sent_again_where_an_edge_crashed_and_another_runs_at_its_address() {
+    let (edge, next) = (start_edge(None, ACCEPTS), start_edge(None, ACCEPTS));
+    let (address, relay) = start_relay(edge.address);
+    let config = Config {
+        address,
+        trust: Trust::Authorities(vec![edge.authority.clone(), next.authority.clone()]),
+        timeout: Duration::from_secs(30),
+        ..edge.config(Credential::api_key(KEY))
+    };
+    let client = Client::start(config).expect("a client");
+    let mut events = client.events();
+    client.submit(b"\x01abc", SubmitOptions::default()).await.expect("a verdict");
+    relay.send_replace(next.address);
+    let verdict = client.submit(b"\x01def", SubmitOptions::default()).await.expect("a verdict");
+    assert_eq!(verdict.outcome, Outcome::Accepted);
+    assert_eq!(next.received.lock().expect("a lock").clone(), [b"\x01def"]);
+    let lost = ConnectError::Failed("the edge does not answer".into());
+    until(&mut events, Event::Disconnected(lost)).await;
 }
 
 #[tokio::test]
