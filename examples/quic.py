@@ -122,6 +122,7 @@ def use_keypair(configuration, file):
 
 async def main(files):
     host, _, port = os.environ["EDGE"].rpartition(":")
+    host = host.strip("[]")  # Of an IPv6 address.
     configuration = QuicConfiguration(
         is_client=True, alpn_protocols=["touchdown/1"], server_name=host, idle_timeout=TIMEOUT_SECONDS
     )

@@ -49,7 +49,7 @@ impl Connection {
     /// Connects to an address, and returns once the edge has authenticated the client. With
     /// `solana-tpu` that shows only when streams are granted, or the connection is closed. An edge
     /// whose streams are all in use grants none for a while, so that this wait ends with the
-    /// connection: by the edge, or after 30 s without an answer to the client's pings.
+    /// connection: by the edge, or after 60 s without an answer to the client's pings.
     pub(crate) async fn open(
         config: &Config,
         tls: &ClientConfig,
