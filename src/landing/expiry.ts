@@ -5,8 +5,10 @@
  * those it saw; any other has a bound, because no blockhash can be younger than the newest block at
  * receipt. A durable nonce has no last height. To prove that an expired transaction did not land
  * takes a response that was requested after the height had passed, from a node that had reached
- * that slot, and that covers the time back to the previous such response. Where the node does not
- * keep statuses, it is proven if the blocks from the receipt to that slot hold no transaction.
+ * that slot, and that covers the time back to the previous such response; the first one covers the
+ * time back to its blockhash, because another sender may have landed it before it was received.
+ * Where the node does not keep statuses, it is proven if the blocks from the receipt to that slot
+ * hold no transaction.
  *
  * Decision: docs/decisions/0006-report-early-end-late.md
  */
@@ -120,7 +122,7 @@ export class Expiry {
     const isPast = this.#note(row) && this.#isPast(row, heightAtRequest);
     // Without a known slot in progress a lagging node cannot be recognized.
     if (isPast && this.isOver(row) && slot >= (table.expiredSlot[row] ?? UNKNOWN)) {
-      return isCovered ? "expired" : "lost";
+      return isCovered && !this.#isOlderThanStatuses(row) ? "expired" : "lost";
     }
     // No later response covers a gap.
     if (isCovered) table.absentSlot[row] = Math.max(slot, table.absentSlot[row] ?? UNKNOWN);
@@ -133,6 +135,16 @@ export class Expiry {
     return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS;
   }
 
+  /** Whether a block from before its receipt may hold it, of which nodes keep no statuses. */
+  #isOlderThanStatuses(row: number): boolean {
+    const { table } = this.#deps;
+    const known = table.receivedHeight[row] ?? UNKNOWN;
+    const received = known === UNKNOWN ? this.#height : known;
+    const firstHeight = (table.lastValidHeight[row] ?? UNKNOWN) - BLOCKHASH_AGE_MAX;
+    // As many blocks take a few slots more, which nodes keep too.
+    return received - firstHeight > STATUS_SPAN_SLOTS;
+  }
+
   /** UNKNOWN if the last height is old: the blockhash may be from a much later block. */
   #heightAt(nowNs: number): number {
     return nowNs - this.#heightNs <= HEIGHT_FRESH_NS ? this.#height : UNKNOWN;
@@ -141,15 +153,15 @@ export class Expiry {
   #lastValidHeightOf(row: number, nowNs: number): number {
     const { table, cluster } = this.#deps;
     const lookups = table.lookups[row] ?? 0;
+    const known = table.receivedHeight[row] ?? UNKNOWN;
+    const received = known === UNKNOWN ? this.#heightAt(nowNs) : known;
+    table.receivedHeight[row] = received;
     if (lookups < LOOKUPS_MAX) {
       table.lookups[row] = lookups + 1;
       const lastValid = cluster.lastValidHeight(table.blockhash(row));
       if (lastValid !== null) table.raise(row, KNOWN);
       return lastValid ?? UNKNOWN;
     }
-    const known = table.receivedHeight[row] ?? UNKNOWN;
-    const received = known === UNKNOWN ? this.#heightAt(nowNs) : known;
-    table.receivedHeight[row] = received;
     if (received === UNKNOWN) return UNKNOWN;
     return received + BLOCKHASH_AGE_MAX + BLOCKHASH_SLACK_BLOCKS;
   }

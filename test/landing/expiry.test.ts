@@ -224,6 +224,21 @@ describe("a transaction expires", () => {
     ]);
   });
 
+  it("not if it may have landed before it arrived, for longer than statuses are kept", async () => {
+    const fixture = startedFixture();
+    const { cluster } = fixture;
+    // The blockhashes of the blocks 270 and 290 before the newest one.
+    cluster.lastValid.set(2, 730 + BLOCKHASH_AGE_MAX);
+    cluster.lastValid.set(3, 710 + BLOCKHASH_AGE_MAX);
+    fixture.track(1, { hash: 2 });
+    fixture.track(2, { hash: 3 });
+    await pass(fixture, 20);
+    expect(fixture.finalStates).toMatchObject([
+      { packetId: 1, kind: "expired" },
+      { packetId: 2, kind: "dropped", reason: "tracking_ended" },
+    ]);
+  });
+
   it("surely after a shorter silence", async () => {
     const fixture = startedFixture();
     fixture.track(1);
