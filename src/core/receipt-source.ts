@@ -57,13 +57,15 @@ export interface ReceiptSource<Receipt = object, List = object> {
   catchUp?(): Promise<void> | null;
   /**
    * Calls `take` for this account's changes to one of `states` from number `from` on, checking at
-   * most `stepsMax` changes. Returns the number to continue from.
+   * most `stepsMax` changes, and `onEvicted` for each that may be this account's and is skipped
+   * because its receipt was evicted. Returns the number to continue from.
    */
   readChanges(
     account: string,
     from: number,
     limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number },
     take: OnChange<Receipt>,
+    onEvicted?: () => void,
   ): number;
   /**
    * Calls `take` for the changes of all accounts that `wants` accepts from number `from` on,

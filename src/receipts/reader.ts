@@ -85,11 +85,11 @@ export function createReceiptReader(
     },
     list,
     changes: store.changes,
-    readChanges(account, from, { states, stepsMax }, take) {
+    readChanges(account, from, { states, stepsMax }, take, onEvicted) {
       const { changes, submitters } = store;
       const submitter = submitters.numberOf(account);
-      // An account without a receipt has no changes.
-      if (submitter === NO_ACCOUNT) return changes.next;
+      // An account without a receipt has no changes, or all its receipts were evicted.
+      if (submitter === NO_ACCOUNT && onEvicted === undefined) return changes.next;
       const wanted = maskOf(states);
       const first = Math.max(from, changes.first);
       const end = Math.min(changes.next, first + stepsMax);
@@ -97,6 +97,7 @@ export function createReceiptReader(
         const state = changes.stateOf(number);
         if (state >= LANDED_AGAIN || (wanted & (1 << state)) === 0) continue;
         const row = store.rowOfSequence(changes.sequenceOf(number));
+        if (row === NONE) onEvicted?.();
         if (row === NONE || submitters.nodeOf(row, submitter) === NONE) continue;
         if (!take(number, changed(row, state))) return number + 1;
       }

@@ -166,6 +166,32 @@ describe("the changes", () => {
     expect(changes("acme").entries).toEqual(["10 accepted", "11 accepted"]);
   });
 
+  it("say where they skip evicted receipts, also to an account whose receipts are all gone", () => {
+    const { store, reader, open, land, changes } = setup(2);
+    land(open(1));
+    open(2, "other");
+    store.evict();
+    const skipped = (account: string, from: number, states: "landed"[] | null): number => {
+      let count = 0;
+      const limits = { states, stepsMax: 100 };
+      const next = reader.readChanges(
+        account,
+        from,
+        limits,
+        () => true,
+        () => {
+          count += 1;
+        },
+      );
+      expect(next).toBe(4);
+      return count;
+    };
+    expect(["acme", "other"].map((account) => skipped(account, 1, null))).toEqual([2, 2]);
+    expect([skipped("acme", 1, ["landed"]), skipped("acme", 3, null)]).toEqual([1, 0]);
+    // One that need not know takes one step.
+    expect(changes("acme", 1, 1)).toEqual({ entries: [], next: 4 });
+  });
+
   it("leave out what is logged for a successor alone", () => {
     const { store, reader, open, land, changes } = setup();
     const row = open(1);

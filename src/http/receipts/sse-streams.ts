@@ -93,6 +93,8 @@ export interface StreamCounters {
 
 interface Open extends Listener {
   readonly connection: SseConnection;
+  /** Of changes before this one an event `gap` has said that some may be missing. */
+  gapTo: number;
   /** Since when the client has not read what was written; 0: it has. */
   stalledNs: number;
   /** Until when it waits for the number that it continues from; 0: it has that. */
@@ -141,8 +143,14 @@ export function createStreams(deps: StreamsDeps): Streams {
   /** The `gap` event, if changes were missed; the stream continues with what is kept. */
   function gapOf(stream: Open): string {
     if (stream.next >= changes.first && stream.next <= changes.next) return "";
-    counters.gaps += 1;
     stream.next = stream.next > changes.next ? changes.next : changes.first;
+    return gap(stream);
+  }
+
+  /** The event, for all changes so far. */
+  function gap(stream: Open): string {
+    counters.gaps += 1;
+    stream.gapTo = changes.next;
     return `event: gap\ndata: ${GAP}\n\n`;
   }
 
@@ -157,14 +165,27 @@ export function createStreams(deps: StreamsDeps): Streams {
 
   /** What the stream reads alone, in at most `stepsMax` steps. */
   function readAlone(stream: Open, stepsMax: number): string {
-    let text = gapOf(stream);
+    const missed = gapOf(stream);
     const { account, next, states } = stream;
-    stream.next = receipts.readChanges(account, next, { states, stepsMax }, (number, receipt) => {
+    let text = "";
+    let hasEvicted = false;
+    const take = (number: number, receipt: object): boolean => {
       counters.events += 1;
       text += eventOf(number, receipt);
       return text.length < RECEIPT_STREAM_CHARS_PER_ROUND;
-    });
-    return text;
+    };
+    const onEvicted = (): void => {
+      hasEvicted = true;
+    };
+    const isTold = next < stream.gapTo;
+    stream.next = receipts.readChanges(
+      account,
+      next,
+      { states, stepsMax },
+      take,
+      isTold ? undefined : onEvicted,
+    );
+    return (hasEvicted ? gap(stream) : missed) + text;
   }
 
   function round(): void {
@@ -184,7 +205,7 @@ export function createStreams(deps: StreamsDeps): Streams {
       const from = stream.next;
       const stepsMax = Math.min(RECEIPT_STREAM_STEPS_PER_ROUND, stepsLeft);
       const text = readAlone(stream, stepsMax);
-      // A stream of an account without receipts checks all of them in one step.
+      // A stream of an account without receipts may check all of them in one step.
       stepsLeft -= Math.min(stepsMax, Math.max(1, stream.next - from));
       if (text !== "") write(stream, text, nowNs);
     }
@@ -258,6 +279,7 @@ export function createStreams(deps: StreamsDeps): Streams {
         account,
         states,
         connection,
+        gapTo: 0,
         next,
         text: "",
         stalledNs: 0,

@@ -21,6 +21,8 @@ function setup() {
       return log.length + 1;
     },
   };
+  /** Changes whose receipts are gone. */
+  const evicted = new Set<number>();
   /** How often the log was read for one stream alone. */
   const alone = { reads: 0 };
   /** Changes that happened and are not in the log before a flush. */
@@ -32,10 +34,14 @@ function setup() {
     },
     receipts: {
       changes,
-      readChanges(account, from, { states, stepsMax }, take) {
+      readChanges(account, from, { states, stepsMax }, take, onEvicted) {
         alone.reads += 1;
         const end = Math.min(changes.next, from + stepsMax);
         for (let number = from; number < end; number += 1) {
+          if (evicted.has(number)) {
+            onEvicted?.();
+            continue;
+          }
           const change = log[number - 1];
           if (change?.account !== account) continue;
           if (states !== null && !states.some((state) => state === change.state)) continue;
@@ -82,7 +88,7 @@ function setup() {
     const lastId = (): string => [...client.text.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? "";
     return { client, stream, told, lastId };
   };
-  return { clock, changes, streams, add, open, alone, unsettled };
+  return { clock, changes, streams, add, open, alone, evicted, unsettled };
 }
 
 /** The stream of an accepted `open`. */
@@ -216,6 +222,23 @@ describe("a stream", () => {
       expect(told()).toEqual(["landed"]);
     }
     expect(streams.counters.gaps).toBe(3);
+  });
+
+  it("reports once that changes are missing whose receipts are gone, and continues", () => {
+    const { clock, evicted, streams, add, open } = setup();
+    const first = open();
+    add("accepted");
+    clock.advance(20);
+    letIn(first.stream).left();
+    for (const state of ["sent", "acknowledged", "landed"]) add(state);
+    for (const number of [2, 3]) evicted.add(number);
+    const second = open({ lastEventId: first.lastId() });
+    clock.advance(20);
+    expect(second.client.text).toMatch(/^retry: 1000\n\nevent: gap\ndata: \{.*\n\nid: /);
+    expect(second.told()).toEqual(["landed"]);
+    clock.advance(20);
+    expect(second.client.text).toBe("");
+    expect(streams.counters.gaps).toBe(1);
   });
 
   it("is kept alive by comments that move the last id on", () => {
