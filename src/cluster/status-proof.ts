@@ -40,9 +40,17 @@ export interface StatusProof {
   failed(error: unknown): void;
 }
 
-/** Time between two probes while unknown, and after a proof while every status is null. */
+/**
+ * Minimum time between two probes, and after a proof while every status is null; and the maximum
+ * after a proof.
+ */
 const PROBE_MS = 10_000;
 const PROBE_AGAIN_MS = 60_000;
+/**
+ * While every status is null, a proof counts for as long as the last ones took to come: where many
+ * transactions land, that soon shows a node that reports no statuses any more.
+ */
+const PROOFS_KEPT = 16;
 /** Slots back to the probed block: surely confirmed. */
 const PROBE_SLOTS_BACK = 40;
 /** Age of a probed block: well within the 300 rooted slots of Agave's status cache, 2026-11. */
@@ -51,19 +59,27 @@ const STATUS_KEPT_SLOTS = 200;
 export function createStatusProof(deps: StatusProofDeps): StatusProof {
   const { clock, log, rpc, counters, quietRange, onChange } = deps;
   let reporting: StatusReporting = "unknown";
-  /** When the last evidence came, either way, and the earliest time of the next probe. */
-  let provenNs = Number.NEGATIVE_INFINITY;
+  /** When the last proofs came, the newest first, and the earliest time of the next probe. */
+  let provenNs: readonly number[] = [];
   let nextProbeNs = 0;
   let probing = false;
 
   function learn(now: "yes" | "no"): void {
-    provenNs = clock.nowNs();
+    if (now === "yes") provenNs = [clock.nowNs(), ...provenNs].slice(0, PROOFS_KEPT);
     if (reporting === now) return;
     if (now === "no")
       log.warn({}, "the node reports no statuses: what landed cannot be learned from it");
     else if (reporting === "no") log.info({}, "the node reports statuses again");
     reporting = now;
     onChange(now);
+  }
+
+  function isProofFresh(nowNs: number): boolean {
+    const [newestNs = Number.NEGATIVE_INFINITY] = provenNs;
+    const oldestNs = provenNs[PROOFS_KEPT - 1] ?? Number.NEGATIVE_INFINITY;
+    const tookMs = (newestNs - oldestNs) / NS_PER_MS;
+    const freshMs = Math.min(PROBE_AGAIN_MS, Math.max(PROBE_MS, tookMs));
+    return reporting === "yes" && nowNs - newestNs < freshMs * NS_PER_MS;
   }
 
   /** A slot at or shortly before which there is a block with transactions, if one is known. */
@@ -102,8 +118,7 @@ export function createStatusProof(deps: StatusProofDeps): StatusProof {
         return;
       }
       const nowNs = clock.nowNs();
-      const isFresh = reporting === "yes" && nowNs - provenNs < PROBE_AGAIN_MS * NS_PER_MS;
-      if (isFresh || probing || nowNs < nextProbeNs) return;
+      if (isProofFresh(nowNs) || probing || nowNs < nextProbeNs) return;
       probing = true;
       nextProbeNs = nowNs + PROBE_MS * NS_PER_MS;
       void probe(slotToProbe(slot))

@@ -151,6 +151,22 @@ describe("status proof", () => {
     expect(proof.reporting).toBe("unknown");
   });
 
+  it("probes 10 s after the last of frequent proofs: another node may answer now", async () => {
+    const { proof, clock, flushMicrotasks } = setUp();
+    for (let tick = 0; tick < 20; tick += 1) {
+      proof.onResponse({ slot: 1_000, statuses: [null, LANDED] });
+      clock.advance(400);
+    }
+    clock.advance(9_000);
+    proof.onResponse(allNull());
+    await flushMicrotasks();
+    expect(proof.reporting).toBe("yes");
+    clock.advance(1_000);
+    proof.onResponse(allNull());
+    await flushMicrotasks();
+    expect(proof.reporting).toBe("no");
+  });
+
   it("probes at most every 10 s, and every 60 s after a proof", async () => {
     const { proof, counters, clock, node, flushMicrotasks } = setUp();
     const probesDuring = async (seconds: number): Promise<number> => {
