@@ -399,6 +399,8 @@ export class Landing {
       if (isReported && isPast) this.#rollBack(row);
       return;
     }
+    // Such an answer shows nothing, now or later; `#check` ends what has expired.
+    if (this.#deps.cluster.statusReporting() === "no") return;
     // It may have landed in the last block that still knew the blockhash.
     if (this.#expiry.isUnknown(row) && slot >= (table.unknownSlot[row] ?? UNKNOWN)) {
       this.#drop(row, this.#expiry.isCovered(row, slot) ? "blockhash_unknown" : "tracking_ended");

@@ -239,6 +239,25 @@ describe("a transaction expires", () => {
     ]);
   });
 
+  it("nor by what a node answered while it was known to report no statuses", async () => {
+    const fixture = startedFixture();
+    const { cluster, clock } = fixture;
+    fixture.track(1);
+    cluster.reporting = "no";
+    for (let slot = 5_001; slot <= 5_300; slot += 1) {
+      cluster.slot = slot;
+      clock.advance(250);
+      await fixture.answerAll();
+    }
+    // Another node, which keeps the statuses of the last slots.
+    cluster.reporting = "yes";
+    cluster.height = 1_300;
+    await pass(fixture, 20);
+    expect(fixture.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "tracking_ended" },
+    ]);
+  });
+
   it("surely after a shorter silence", async () => {
     const fixture = startedFixture();
     fixture.track(1);
