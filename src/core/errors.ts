@@ -183,11 +183,12 @@ export type DeliveryReason = keyof typeof DELIVERY_REASONS;
 
 export const DELIVERY_REASON_NAMES = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
 
-/** Why an accepted transaction ended without landing, as far as this edge can know. */
+/** Why an accepted transaction ended without a landing that this edge knows of. */
 export const END_REASONS = {
   blockhash_expired: "its blockhash is too old for any leader, and no block holds it",
   never_sent: "it was not put on the wire, and will not be",
-  tracking_ended: "no block and no expiry was reported in the time for which it is tracked",
+  tracking_ended:
+    "whether it landed is unknown: no block and no expiry was proven while it was tracked",
   table_full: "more transactions are in flight than are tracked, and this was the oldest",
   shutting_down: "this edge stopped before its end was known",
   unconfirmed: "a block held it, and was not confirmed in the time for which it is tracked",

@@ -4,7 +4,12 @@
  */
 
 import { KEY_PATHS, KEYS } from "../../src/config/table.ts";
-import { CONTROL_REJECTIONS, DELIVERY_REASONS, REJECTIONS } from "../../src/core/errors.ts";
+import {
+  CONTROL_REJECTIONS,
+  DELIVERY_REASONS,
+  END_REASONS,
+  REJECTIONS,
+} from "../../src/core/errors.ts";
 import { CONTROL_METRICS } from "../../src/telemetry/control-metric-table.ts";
 import type { MetricRow } from "../../src/telemetry/metric-rows.ts";
 import { METRICS } from "../../src/telemetry/metric-table.ts";
@@ -17,7 +22,8 @@ interface Block {
 
 const BLOCKS: Readonly<Record<string, Block>> = {
   rejections: { page: "README.md", make: rejections },
-  "delivery reasons": { page: "docs/api.md", make: deliveryReasons },
+  "delivery reasons": { page: "docs/api.md", make: () => reasons(DELIVERY_REASONS) },
+  "end reasons": { page: "docs/api.md", make: () => reasons(END_REASONS) },
   config: { page: "docs/configuration.md", make: describeKeysMarkdown },
   metrics: { page: "docs/metrics.md", make: () => metrics(METRICS) },
   "control metrics": { page: "docs/metrics.md", make: () => metrics(CONTROL_METRICS) },
@@ -61,8 +67,8 @@ function rejections(): string {
   ].join("\n");
 }
 
-function deliveryReasons(): string {
-  const rows = Object.entries(DELIVERY_REASONS).map(([name, when]) => `| \`${name}\` | ${when} |`);
+function reasons(table: Readonly<Record<string, string>>): string {
+  const rows = Object.entries(table).map(([name, when]) => `| \`${name}\` | ${when} |`);
   return ["| reason | when |", "|---|---|", ...rows].join("\n");
 }
 

@@ -25,7 +25,8 @@ const REFUSED = {
 const ENDED = {
   blockhash_expired: "The blockhash became too old for any leader, and no block holds it",
   never_sent: "It was not put on the wire",
-  tracking_ended: "No block and no expiry was reported in the time for which it is tracked",
+  tracking_ended:
+    "Whether it landed is unknown: no block and no expiry was proven while it was tracked",
   table_full: "More transactions were in flight than are tracked",
   shutting_down: "The edge stopped before the end was known",
   unconfirmed: "A block held it, and was not confirmed in the time for which it is tracked",
