@@ -17,7 +17,12 @@ import { type Clock, NS_PER_S } from "../core/clock.ts";
 import { BLOCKHASH_AGE_MAX } from "../core/limits.ts";
 import type { BlockhashChecks } from "./blockhash-checks.ts";
 import { DURABLE, type InFlightTable, KNOWN, PROCESSED, UNKNOWN } from "./in-flight-table.ts";
-import { BLOCKHASH_SLACK_BLOCKS, EXPIRY_MARGIN_BLOCKS, STATUS_SPAN_SLOTS } from "./limits.ts";
+import {
+  BLOCKHASH_SLACK_BLOCKS,
+  EXPIRY_MARGIN_BLOCKS,
+  SKIPPED_SHARE_MAX,
+  STATUS_SPAN_SLOTS,
+} from "./limits.ts";
 import type { BlockContent, ClusterView } from "./ports.ts";
 
 export interface ExpiryDeps {
@@ -77,6 +82,7 @@ export class Expiry {
     if (table.is(row, DURABLE) || nowNs - (table.sinceNs[row] ?? 0) < LOOKUP_AGE_NS) return;
     if (table.lastValidHeight[row] === UNKNOWN) {
       table.lastValidHeight[row] = this.#lastValidHeightOf(row, nowNs);
+      this.#reachBack(row);
     }
     this.#note(row);
     this.#checkBlockhash(row, nowNs);
@@ -122,7 +128,7 @@ export class Expiry {
     const isPast = this.#note(row) && this.#isPast(row, heightAtRequest);
     // Without a known slot in progress a lagging node cannot be recognized.
     if (isPast && this.isOver(row) && slot >= (table.expiredSlot[row] ?? UNKNOWN)) {
-      return isCovered && !this.#isOlderThanStatuses(row) ? "expired" : "lost";
+      return isCovered ? "expired" : "lost";
     }
     // No later response covers a gap.
     if (isCovered) table.absentSlot[row] = Math.max(slot, table.absentSlot[row] ?? UNKNOWN);
@@ -135,14 +141,19 @@ export class Expiry {
     return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS;
   }
 
-  /** Whether a block from before its receipt may hold it, of which nodes keep no statuses. */
-  #isOlderThanStatuses(row: number): boolean {
+  /** Has the first response reach back to the block of its blockhash, which is known by now. */
+  #reachBack(row: number): void {
     const { table } = this.#deps;
+    const lastValid = table.lastValidHeight[row] ?? UNKNOWN;
+    const receivedSlot = table.receivedSlot[row] ?? UNKNOWN;
     const known = table.receivedHeight[row] ?? UNKNOWN;
     const received = known === UNKNOWN ? this.#height : known;
-    const firstHeight = (table.lastValidHeight[row] ?? UNKNOWN) - BLOCKHASH_AGE_MAX;
-    // As many blocks take a few slots more, which nodes keep too.
-    return received - firstHeight > STATUS_SPAN_SLOTS;
+    const blocks = received - (lastValid - BLOCKHASH_AGE_MAX);
+    if (lastValid === UNKNOWN || receivedSlot === UNKNOWN || blocks <= 0) return;
+    const firstSlot = receivedSlot - Math.ceil(blocks / (1 - SKIPPED_SHARE_MAX));
+    const absentSlot = table.absentSlot[row] ?? UNKNOWN;
+    const isCovered = absentSlot !== receivedSlot && absentSlot - firstSlot <= STATUS_SPAN_SLOTS;
+    if (!isCovered) table.absentSlot[row] = firstSlot;
   }
 
   /** UNKNOWN if the last height is old: the blockhash may be from a much later block. */

@@ -50,8 +50,8 @@ export class InFlightTable {
   /** The last height at which its blockhash is valid; UNKNOWN before it is looked up. */
   readonly lastValidHeight: Float64Array;
   /**
-   * The slot of the newest response without it that reaches back to the one before; the slot of
-   * acceptance before the first.
+   * The slot of the newest response without it that reaches back to the one before; before the
+   * first the slot of acceptance, or of its blockhash, once that is known.
    */
   readonly absentSlot: Float64Array;
   /** While PROCESSED: the slot of the block. */

@@ -227,15 +227,27 @@ describe("a transaction expires", () => {
   it("not if it may have landed before it arrived, for longer than statuses are kept", async () => {
     const fixture = startedFixture();
     const { cluster } = fixture;
-    // The blockhashes of the blocks 270 and 290 before the newest one.
-    cluster.lastValid.set(2, 730 + BLOCKHASH_AGE_MAX);
-    cluster.lastValid.set(3, 710 + BLOCKHASH_AGE_MAX);
+    // The blockhashes of the blocks 240 and 260 before the newest one.
+    cluster.lastValid.set(2, 760 + BLOCKHASH_AGE_MAX);
+    cluster.lastValid.set(3, 740 + BLOCKHASH_AGE_MAX);
     fixture.track(1, { hash: 2 });
     fixture.track(2, { hash: 3 });
     await pass(fixture, 20);
     expect(fixture.finalStates).toMatchObject([
       { packetId: 1, kind: "expired" },
       { packetId: 2, kind: "dropped", reason: "tracking_ended" },
+    ]);
+  });
+
+  it("not if that was before an outage, after which no status reaches back to it", async () => {
+    const fixture = startedFixture();
+    // The blockhash of the block 140 before the newest one.
+    fixture.cluster.lastValid.set(2, 860 + BLOCKHASH_AGE_MAX);
+    fixture.track(1, { hash: 2 });
+    await pass(fixture, 140, false);
+    await pass(fixture, 40);
+    expect(fixture.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "tracking_ended" },
     ]);
   });
 
