@@ -11,6 +11,7 @@ import { portsOf } from "../config/ports.ts";
 import { formatListen } from "../config/value-types.ts";
 import { messageOf, SetupError } from "../core/errors.ts";
 import { startClusterWorker } from "../edge/cluster-worker.ts";
+import type { Edge } from "../edge/edge.ts";
 import { newUpgradeCounts } from "../edge/handover.ts";
 import { requireOpenFiles } from "../edge/open-file-limit.ts";
 import { loadNative } from "../native/load.ts";
@@ -66,7 +67,9 @@ broken file is reported, and what it held before stays.
           });
     const counts = predecessor?.counts ?? newUpgradeCounts();
     let status: () => UpgradeStatus | null = () => null;
-    const started = await whileStarting(io.signals, async () => {
+    // A SIGHUP that the predecessor got since this process read its files is missed here.
+    const missed = predecessor === null ? [] : (["SIGHUP"] as const);
+    const starting = async (): Promise<Edge> => {
       const { preflight } = await import("../edge/preflight.ts");
       const { problems } = await preflight(config);
       if (problems.length > 0) throw new SetupError([`${file}:`, ...problems].join("\n  "));
@@ -79,10 +82,11 @@ broken file is reported, and what it held before stays.
         upgrade: status(),
       });
       const base = { clusterWorker, predecessor, upgrade, upgrades: counts };
-      const starting = await startEdge(config, base);
-      if (starting.ingressThreads > 0) optimizeLater();
-      return starting;
-    }).catch((error: unknown) => {
+      const edge = await startEdge(config, base);
+      if (edge.ingressThreads > 0) optimizeLater();
+      return edge;
+    };
+    const started = await whileStarting(io.signals, starting, missed).catch((error: unknown) => {
       predecessor?.failed(messageOf(error));
       throw error;
     });

@@ -67,15 +67,17 @@ export interface Started<S> {
 
 /**
  * Starts a service. Null if a signal stopped it meanwhile: nothing is pending yet, so the caller
- * need not wait for it. Rejects with what `start` rejects with.
+ * need not wait for it. Rejects with what `start` rejects with. `missed`: signals that may have
+ * gone to another process meanwhile; they are passed on as if they had arrived here.
  */
 export async function whileStarting<S>(
   source: SignalSource,
   start: () => Promise<S>,
+  missed: readonly Signal[] = [],
 ): Promise<Started<S> | null> {
   const holds = new Map<Signal, () => void>();
   /** Signals that arrived and are passed on later. */
-  const due = new Set<Signal>();
+  const due = new Set<Signal>(missed);
   const hold = (signal: Signal, act: () => void): void => {
     holds.set(signal, act);
     source.on(signal, act);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Signal } from "../../src/cli/command.ts";
 import { STOP_MS_MAX } from "../../src/cli/limits.ts";
 import { untilStopped, whileStarting } from "../../src/cli/signals.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -195,15 +196,16 @@ describe("SIGHUP", () => {
 
 describe("a signal while the service starts", () => {
   /** A start that ends when the test triggers it. */
-  function starting() {
+  function starting(missed: readonly Signal[] = []) {
     const clock = createFakeClock();
     const io = createFakeIo(clock);
     const start = createDeferred();
     const service = { drain: () => {}, stop: () => Promise.resolve() };
-    const held = whileStarting(io.signals, async () => {
+    const started = async () => {
       await start.promise;
       return service;
-    });
+    };
+    const held = whileStarting(io.signals, started, missed);
     const listeners = () =>
       (["SIGTERM", "SIGINT", "SIGHUP"] as const).map((signal) => io.listeners(signal));
     return { io, start, held, listeners };
@@ -232,6 +234,20 @@ describe("a signal while the service starts", () => {
     io.emit("SIGHUP");
     io.emit("SIGTERM");
     expect([await code, reloads, ...listeners()]).toEqual([0, 2, 0, 0, 0]);
+  });
+
+  it("that may have gone to another process counts as one that arrived", async () => {
+    const { io, start, held } = starting(["SIGHUP"]);
+    start.resolve();
+    const started = await held;
+    if (started === null) throw new Error("it was stopped");
+    let reloads = 0;
+    const reload = [() => (reloads += 1)];
+    const { service, signals } = started;
+    const code = untilStopped({ io: { ...io, signals }, service, graceMs: 0, reload });
+    expect(reloads).toBe(1);
+    io.emit("SIGTERM");
+    expect([await code, reloads]).toEqual([0, 1]);
   });
 
   it("does not change the error of a failed start", async () => {

@@ -4,7 +4,7 @@
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { request as requestTls, Agent as TlsAgent } from "node:https";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ import {
   startNetwork,
   untilReady,
 } from "../support/edge-process.ts";
-import { ENGINE, RAW_PATH, THREADS, WIDE_KEY } from "../support/flow.ts";
+import { ENGINE, OTHER_KEY, RAW_PATH, THREADS, WIDE_KEY } from "../support/flow.ts";
 import { freePort } from "../support/ports.ts";
 import { connectTouchdown, type TouchdownClient } from "../support/touchdown-client.ts";
 import { until } from "../support/wait.ts";
@@ -74,6 +74,13 @@ const isAlive = (pid: number): boolean => {
 function parentOf(pid: number): number {
   const [, parent] = /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(parent);
+}
+
+/** The names of the threads of a process; none once it has ended. */
+function threadsOf(pid: number): readonly string[] {
+  const folder = `/proc/${pid}/task`;
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).map((id) => readFileSync(`${folder}/${id}/comm`, "utf8").trim());
 }
 
 function pidOf({ child }: EdgeProcess): number {
@@ -337,6 +344,32 @@ describe("upgrade", () => {
       expect(await edge.post(network.tipped().bytes)).toBe(200);
     }
     expect(edge.exitCode).toBeNull();
+  });
+
+  it.skipIf(ENGINE !== "native")("revokes a key for the successor, too, as it starts", async () => {
+    const edge = await start();
+    const keys = readFileSync(edge.keysFile, "utf8");
+    const postAnew = (): Promise<number> => edge.post(network.tipped().bytes, OTHER_KEY);
+    expect(await postAnew()).toBe(200);
+    // Without the node it reads its files, and then waits.
+    await network.cluster.stopRpc();
+    process.kill(pidOf(edge), "SIGUSR2");
+    await until("the successor", () => successorsOf(edge).length > 0);
+    const [successor = 0] = successorsOf(edge);
+    await until("its engine, which starts later than it reads its keys", () =>
+      threadsOf(successor).includes("td-io"),
+    );
+    const [before = "", ...others] = keys.split("[[keys]]");
+    const kept = others.filter((each) => !each.includes('account = "other"'));
+    writeFileSync(edge.keysFile, [before, ...kept].join("[[keys]]"));
+    process.kill(pidOf(edge), "SIGHUP");
+    await until("the revocation", () => edge.output().includes("keys read again"));
+    expect(await postAnew()).toBe(401);
+    await network.cluster.startRpc();
+    await until("the successor to serve", () => edge.output().includes("finishes its work"));
+    // The old process answers the first one, and closes the connection with it.
+    expect(await edge.post(network.tipped().bytes)).toBe(200);
+    expect(await postAnew()).toBe(401);
   });
 
   it("ends a successor that is not ready in time, and says what it waited for", async () => {
