@@ -14,7 +14,15 @@
  */
 
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { messageOf, SetupError } from "../core/errors.ts";
 import { formatToml, parseToml } from "../runtime/toml.ts";
 import { VAULT_KEYS_MAX } from "./limits.ts";
@@ -54,8 +62,11 @@ export function openVault(path: string): KeyEncryption {
   return createVault(keysOfFile(path));
 }
 
-/** Creates a file with one fresh key, readable by its owner only; fails if the file exists. */
-export function createVaultFile(path: string, id: string): void {
+/**
+ * Creates a file with one fresh key, readable by its owner only; fails if the file exists. Leaves
+ * no file with a part of the key, as on a full disk: it would look like a vault. `write` writes it.
+ */
+export function createVaultFile(path: string, id: string, write = writeFileSync): void {
   const table = formatToml({ keys: [{ id, key: randomBytes(KEY_BYTES).toString("base64") }] });
   let handle: number;
   try {
@@ -64,8 +75,12 @@ export function createVaultFile(path: string, id: string): void {
     throw new SetupError(`the vault file ${path} cannot be created`, { cause });
   }
   try {
-    writeFileSync(handle, `${HEADING}${table}`);
+    write(handle, `${HEADING}${table}`);
     fsyncSync(handle);
+  } catch (cause) {
+    rmSync(path);
+    const why = messageOf(cause);
+    throw new SetupError(`the vault file ${path} cannot be written: ${why}`, { cause });
   } finally {
     closeSync(handle);
   }

@@ -79,6 +79,19 @@ describe("a vault file", () => {
     expect(readFileSync(path, "utf8")).toBe(before);
   });
 
+  it("is not left behind in part by a full disk, so that the next start makes it", () => {
+    const path = place();
+    const full = (handle: number): never => {
+      writeFileSync(handle, "[[keys]]");
+      throw new Error("ENOSPC: no space left on device, write");
+    };
+    const create = (): void => createVaultFile(path, "one", full as typeof writeFileSync);
+    expect(create).toThrow(SetupError);
+    expect(create).toThrow(/cannot be written: ENOSPC/);
+    createVaultFile(path, "two");
+    expect(openVault(path).activeId).toBe("two");
+  });
+
   it("is refused when others can read it", () => {
     const path = place();
     createVaultFile(path, "one");
