@@ -16,6 +16,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import {
   closeSync,
+  fchownSync,
   fsyncSync,
   openSync,
   readFileSync,
@@ -23,6 +24,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { dirname } from "node:path";
 import { messageOf, SetupError } from "../core/errors.ts";
 import { formatToml, parseToml } from "../runtime/toml.ts";
 import { VAULT_KEYS_MAX } from "./limits.ts";
@@ -75,6 +77,7 @@ export function createVaultFile(path: string, id: string, write = writeFileSync)
     throw new SetupError(`the vault file ${path} cannot be created`, { cause });
   }
   try {
+    giveToOwnerOf(dirname(path), handle);
     write(handle, `${HEADING}${table}`);
     fsyncSync(handle);
   } catch (cause) {
@@ -83,6 +86,16 @@ export function createVaultFile(path: string, id: string, write = writeFileSync)
     throw new SetupError(`the vault file ${path} cannot be written: ${why}`, { cause });
   } finally {
     closeSync(handle);
+  }
+}
+
+/** `control` must be able to read a file that a command of root has made in its folder. */
+function giveToOwnerOf(folder: string, handle: number): void {
+  const { uid, gid } = statSync(folder);
+  try {
+    fchownSync(handle, uid, gid);
+  } catch {
+    // Only root can change the owner. The file of any other user belongs to that user.
   }
 }
 

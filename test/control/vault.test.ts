@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createVaultFile, openVault } from "../../src/control/vault.ts";
 import { SetupError } from "../../src/core/errors.ts";
@@ -90,6 +90,14 @@ describe("a vault file", () => {
     expect(create).toThrow(/cannot be written: ENOSPC/);
     createVaultFile(path, "two");
     expect(openVault(path).activeId).toBe("two");
+  });
+
+  it.runIf(process.getuid?.() === 0)("that root makes belongs to the folder's owner", () => {
+    const path = place();
+    chownSync(dirname(path), 1234, 2345);
+    createVaultFile(path, "one");
+    const { uid, gid, mode } = statSync(path);
+    expect([uid, gid, mode & 0o777]).toEqual([1234, 2345, 0o600]);
   });
 
   it("is refused when others can read it", () => {
