@@ -17,7 +17,7 @@ import {
   resolveControl,
   type Source,
 } from "./resolve.ts";
-import type { Service } from "./table.ts";
+import { environmentName, type Service } from "./table.ts";
 
 type Environment = Source["environment"];
 
@@ -87,6 +87,17 @@ export function controlFromValues(
   environment: Environment = process.env,
 ): ControlConfig {
   return orThrow(resolveControl({ file: values, directory, environment }), "configuration");
+}
+
+/**
+ * This process's environment without the variables of the keys that begin with one of these texts:
+ * for a service that brings what they name itself.
+ */
+export function environmentWithout(keys: readonly string[]): Environment {
+  const left = Object.entries(process.env).filter(
+    ([variable]) => !keys.some((key) => variable.startsWith(environmentName(key))),
+  );
+  return Object.fromEntries(left);
 }
 
 /** All problems as one message, one per line. */

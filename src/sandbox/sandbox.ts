@@ -21,6 +21,7 @@ import { createLog } from "../telemetry/log.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "./cluster.ts";
 import { EXAMPLE_PATH, type Example } from "./cluster-http.ts";
 import type { Dashboard, SandboxAccounts } from "./dashboard.ts";
+import { sandboxEnvironment } from "./environment.ts";
 import { createFaultProxy, type Faults } from "./fault-proxy.ts";
 import { createSimulatedLeader, type LeaderBehaviour, type SimulatedLeader } from "./leader.ts";
 import { SANDBOX_LANDINGS_SHOWN_MAX } from "./limits.ts";
@@ -267,7 +268,7 @@ function edgeConfig(
     const replaces = "database_url" in Object(value);
     sections[name] = merge && !replaces ? { ...before, ...value } : value;
   }
-  return configFromValues(sections, folder);
+  return configFromValues(sections, folder, sandboxEnvironment());
 }
 
 /** The source of the edge's keys, and the overrides of the options. */

@@ -52,6 +52,15 @@ describe("the sandbox", () => {
     expect(sandbox.leaders).toHaveLength(4);
   });
 
+  it("does not take production's cluster, keys and accounts from the environment", async () => {
+    vi.stubEnv("TOUCHDOWN_ACCOUNTS_DATABASE_URL", "postgres://edge@127.0.0.1:1/touchdown");
+    vi.stubEnv("TOUCHDOWN_LIMITS_REDIS_URL", "redis://127.0.0.1:1");
+    vi.stubEnv("TOUCHDOWN_CLUSTER_RPC_URL", "http://127.0.0.1:1");
+    vi.stubEnv("TOUCHDOWN_RECEIPTS_KEEP", "11s");
+    const sandbox = await start({ leaderCount: 2 });
+    expect((await send(sandbox, sandbox.transaction())).status).toBe(200);
+  });
+
   it("takes QUIC clients, with a certificate of its own authority, by the engine", async () => {
     const { edge, quic, url, key, lines } = await start();
     expect(edge.ingressThreads > 0).toBe(quic !== null);

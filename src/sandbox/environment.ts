@@ -1,0 +1,27 @@
+/**
+ * The variables that override the configuration of the sandbox's edge and control process: not
+ * those of what the sandbox has of its own. The shell of an operator may name production's
+ * database, whose keys the edge would then read, and into which it would write usage.
+ */
+
+import { environmentWithout } from "../config/load.ts";
+
+export const sandboxEnvironment = (): ReturnType<typeof environmentWithout> =>
+  environmentWithout(OWN_KEYS);
+
+/** Begins of keys: cluster, database, store of limits, provider, and what belongs to them. */
+const OWN_KEYS: readonly string[] = [
+  "accounts.",
+  "cluster.",
+  "identity.",
+  "limits.redis_url",
+  "tip.accounts",
+  "control.admins",
+  "control.edges",
+  "control.oidc_",
+  "control.owner_url",
+  "control.public_url",
+  "control.quic_regions",
+  "control.regions",
+  "control.vault_file",
+];
