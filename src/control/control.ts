@@ -166,7 +166,8 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
       pruned: upkeep.pruned,
     }),
   );
-  const admin = createAdmin({ log, metrics, readiness }, config.admin.listen);
+  const service = { service: "control" } as const;
+  const admin = createAdmin({ log, service, metrics, readiness }, config.admin.listen);
   const drain = (): void => {
     draining = true;
   };

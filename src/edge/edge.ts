@@ -11,6 +11,7 @@
 import { availableParallelism } from "node:os";
 import type { ClusterWorker } from "../cluster/cluster-worker.ts";
 import type { Config } from "../config/config.ts";
+import { edgeName } from "../config/edge-name.ts";
 import { exposureWarnings } from "../config/exposure.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -283,6 +284,7 @@ function buildAdmin(
   return createAdmin(
     {
       log,
+      service: { service: "edge", region: config.region, name: edgeName(config) },
       metrics: flushedMetrics(metrics, leaders.engine.flushEvents),
       readiness: readiness.check,
       ...viewsOf(leaders),

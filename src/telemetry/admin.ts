@@ -30,8 +30,18 @@ export interface Readiness {
   readonly checks: readonly Check[];
 }
 
+/** Which service answers: two of one host may have the same address by mistake. */
+export interface ServiceName {
+  readonly service: "edge" | "control";
+  /** Of an edge. */
+  readonly region?: string;
+  readonly name?: string;
+}
+
 export interface AdminDeps {
   readonly log: Log;
+  /** Stated by `/readyz`. */
+  readonly service?: ServiceName;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly readiness: () => Readiness;
   /** The content of `/leaders`: the plan and the connections, for operators. */
@@ -127,10 +137,11 @@ export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
 
 function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
   const { metrics, readiness, leaders, leaderStats, cluster, upgrade, ofAccount } = deps;
+  const { service } = deps;
   const routes = new Map<string, Route>();
   routes.set("/", () => json(200, { service: "touchdown admin", paths: [...routes.keys()] }));
   routes.set("/livez", () => json(200, { status: "live" }));
-  routes.set("/readyz", () => readyPage(readiness()));
+  routes.set("/readyz", () => readyPage(readiness(), service));
   routes.set("/metrics", async () => ({
     status: 200,
     contentType: metrics.contentType,
@@ -167,10 +178,10 @@ function routeOf(routes: ReadonlyMap<string, Route>, path: string) {
   return { route: whole ?? parent, rest };
 }
 
-function readyPage({ ok, checks }: Readiness): Page {
-  if (ok) return json(200, { status: "ready", checks });
+function readyPage({ ok, checks }: Readiness, service?: ServiceName): Page {
+  if (ok) return json(200, { status: "ready", ...service, checks });
   const failing = checks.filter((check) => !check.ok);
-  return json(503, { status: "not ready", failing, checks });
+  return json(503, { status: "not ready", ...service, failing, checks });
 }
 
 async function handle(

@@ -24,12 +24,15 @@ afterEach(() => {
 });
 
 /** An admin listener that returns these statuses in order, then repeats the last one. */
-async function admin(...statuses: number[]): Promise<number> {
+const admin = (...statuses: number[]): Promise<number> => adminSaying("ready", ...statuses);
+
+/** `page`: with status 200. */
+async function adminSaying(page: string, ...statuses: number[]): Promise<number> {
   let index = 0;
   server = createServer((request, response) => {
     const status = request.url === "/readyz" ? statuses[Math.min(index, statuses.length - 1)] : 404;
     index += 1;
-    response.writeHead(status ?? 500).end(status === 200 ? "ready" : '{"reason":"no leader yet"}');
+    response.writeHead(status ?? 500).end(status === 200 ? page : '{"reason":"no leader yet"}');
   });
   const listening = server;
   await new Promise<void>((resolve) => listening.listen(0, "127.0.0.1", resolve));
@@ -50,7 +53,7 @@ database_url = "postgres://dashboard@db/touchdown"
 
 async function ready(port: number, timeout: string, least = EDGE) {
   const file = join(directory, "touchdown.toml");
-  writeFileSync(file, `[admin]\nlisten = "127.0.0.1:${port}"\n${least}`);
+  writeFileSync(file, `${least}[admin]\nlisten = "127.0.0.1:${port}"\n`);
   const clock = createFakeClock();
   const io = createFakeIo(clock);
   const stop = pace(clock);
@@ -73,6 +76,25 @@ describe("ready", () => {
     const { code, out, err } = await ready(await admin(503), "300ms");
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toContain("no leader yet");
+  });
+
+  it.each([
+    [EDGE, '{"service":"control"}', "a control process"],
+    [CONTROL, '{"service":"edge","region":"local","name":"a"}', "edge a of region local"],
+    [`region = "fra"\n${EDGE}`, '{"service":"edge","region":"ams","name":"a"}', "edge a of region"],
+    [`name = "b"\n${EDGE}`, '{"service":"edge","region":"local","name":"a"}', "edge a of region"],
+  ])("does not take another service at that address for it: %j", async (least, page, who) => {
+    const { code, err } = await ready(await adminSaying(page, 200), "300ms", least);
+    expect(code).toBe(1);
+    expect(err).toContain(`not ready within 300ms: ${who}`);
+  });
+
+  it.each([
+    [CONTROL, '{"service":"control"}'],
+    [EDGE, '{"service":"edge","region":"local","name":"the-host"}'],
+    [`name = "b"\n${EDGE}`, '{"service":"edge","region":"local","name":"b"}'],
+  ])("knows it by what its answer states: %j", async (least, page) => {
+    expect((await ready(await adminSaying(page, 200), "300ms", least)).code).toBe(0);
   });
 
   it("reports that nothing listens", async () => {

@@ -73,6 +73,14 @@ describe("the admin listener", () => {
     });
   });
 
+  it("states on /readyz whose it is", async () => {
+    const service = { service: "edge", region: "fra", name: "fra-1" } as const;
+    for (const ok of [true, false]) {
+      const { get } = await setup({ service, readiness: () => ({ ok, checks: [] }) });
+      expect(await (await get("/readyz")).json()).toMatchObject(service);
+    }
+  });
+
   it("answers /metrics as text with its content type", async () => {
     const { get } = await setup();
     const response = await get("/metrics");
