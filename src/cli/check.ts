@@ -10,7 +10,7 @@ import type { Config, ControlConfig } from "../config/config.ts";
 import { describeEffective, describeKeys } from "../config/describe.ts";
 import { edgeName } from "../config/edge-name.ts";
 import { describeProblems, readConfig, readControl, serviceOf } from "../config/load.ts";
-import { portsOf } from "../config/ports.ts";
+import { controlPortsOf, portsOf } from "../config/ports.ts";
 import type { Resolved } from "../config/resolve.ts";
 import type { ListenAddress } from "../config/value-types.ts";
 import { type Clock, withTimeout } from "../core/clock.ts";
@@ -45,8 +45,9 @@ ${describeKeys()}
       const resolved = readControl(file);
       print(resolved, file, io);
       if (resolved.kind !== "ok") return 1;
-      const found = await controlPreflight(resolved.config);
-      return (await startsHere(CONTROL, found, resolved.config.admin.listen, file, io)) ? 0 : 1;
+      const { config } = resolved;
+      const found = await controlPreflight(config);
+      return (await startsHere(controlOf(config), found, config.admin.listen, file, io)) ? 0 : 1;
     }
     const resolved = readConfig(file);
     print(resolved, file, io);
@@ -78,15 +79,25 @@ interface Running {
   readonly ports: readonly string[] | null;
 }
 
-const CONTROL: Subject = {
-  one: "a control process",
-  running: "the control process",
-  path: "/metrics",
-  name: "control",
-  ports: {},
-  runningIn: (answer) =>
-    answer.includes("touchdown_control_build_info{") ? { name: "control", ports: null } : null,
-};
+function controlOf(config: ControlConfig): Subject {
+  return {
+    one: "a control process",
+    running: "the control process",
+    path: "/readyz",
+    name: "control",
+    ports: controlPortsOf(config),
+    runningIn(answer) {
+      const { service, ports, checks } = JSON.parse(answer) as {
+        readonly service?: string;
+        readonly ports?: readonly string[];
+        readonly checks?: readonly { readonly name: string }[];
+      };
+      // Versions up to 0.1.0 say neither; only this service has that check.
+      const isOlder = service === undefined && checks?.some(({ name }) => name === "provider");
+      return service === "control" || isOlder ? { name: "control", ports: ports ?? null } : null;
+    },
+  };
+}
 
 export function edgeOf(config: Config): Subject {
   const own = `edge ${edgeName(config)} of region ${config.region}`;

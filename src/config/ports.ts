@@ -1,6 +1,6 @@
-/** The ports of an edge, by the keys that name them, each as `tcp 8080`; 0 is none. */
+/** The ports of a service, by the keys that name them, each as `tcp 8080`; 0 is none. */
 
-import type { Config } from "./config.ts";
+import type { Config, ControlConfig } from "./config.ts";
 import type { ListenAddress } from "./value-types.ts";
 
 interface Listeners {
@@ -17,6 +17,10 @@ export function portsOf({ http, admin, quic, send }: Listeners) {
     "quic.listen": named("udp", quic.listen === null ? [] : [quic.listen]),
     "send.bind": named("udp", send.bind),
   };
+}
+
+export function controlPortsOf({ listen, admin }: Pick<ControlConfig, "listen" | "admin">) {
+  return { "control.listen": named("tcp", [listen]), "admin.listen": named("tcp", [admin.listen]) };
 }
 
 function named(protocol: "tcp" | "udp", addresses: readonly ListenAddress[]): readonly string[] {

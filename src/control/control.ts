@@ -14,6 +14,7 @@
 import { join } from "node:path";
 import type { ControlConfig } from "../config/config.ts";
 import { exposureWarnings } from "../config/exposure.ts";
+import { controlPortsOf } from "../config/ports.ts";
 import { formatListen } from "../config/value-types.ts";
 import { type Clock, systemClock, type Timer } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
@@ -166,7 +167,8 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
       pruned: upkeep.pruned,
     }),
   );
-  const service = { service: "control" } as const;
+  const ports = Object.values(controlPortsOf(config)).flat();
+  const service = { service: "control", ports } as const;
   const admin = createAdmin({ log, service, metrics, readiness }, config.admin.listen);
   const drain = (): void => {
     draining = true;

@@ -36,6 +36,8 @@ export interface ServiceName {
   /** Of an edge. */
   readonly region?: string;
   readonly name?: string;
+  /** Of the control process, each as `tcp 8088`; those of an edge are on its `/upgrade`. */
+  readonly ports?: readonly string[];
 }
 
 export interface AdminDeps {

@@ -229,6 +229,32 @@ describe("check of a control file", () => {
     expect(err).not.toContain("tip.accounts");
   });
 
+  it("takes a port in use for the running process's only if that has it", async () => {
+    const server = createServer();
+    const taken = await listening(server, "127.0.0.1", 0);
+    const older = { status: "ready", checks: [{ name: "provider" }] };
+    for (const [answerOf, code] of [
+      [(port: number) => ({ service: "control", ports: [`tcp ${port}`] }), 1],
+      [(port: number) => ({ service: "control", ports: [`tcp ${port}`, `tcp ${taken}`] }), 0],
+      [() => older, 0],
+      [(port: number) => ({ service: "edge", ports: [`tcp ${port}`, `tcp ${taken}`] }), 1],
+    ] as const) {
+      const admin = createServer((_, response) => response.end(JSON.stringify(answerOf(port))));
+      const port = await listening(admin, "127.0.0.1", 0);
+      const found = await check(
+        `[admin]\nlisten = "127.0.0.1:${port}"\n[control]\nlisten = "127.0.0.1:${taken}"\n` +
+          'public_url = "https://dash.example"\noidc_issuer = "https://login.example"\n' +
+          'oidc_client_id = "td"\nvault_file = "vault.json"\n' +
+          '[accounts]\ndatabase_url = "postgres://u@db/x"\n',
+      );
+      await new Promise((resolve) => admin.close(resolve));
+      expect(found.code, JSON.stringify(answerOf(port))).toBe(code);
+      const who = code === 0 ? "the control process that runs now uses this" : "would not start";
+      expect(found.err).toContain(`${who}: control.listen: cannot listen on 127.0.0.1:${taken}`);
+    }
+    await new Promise((resolve) => server.close(resolve));
+  });
+
   it("prints it with secrets hidden", async () => {
     const { code, out, err } = await check(
       '[admin]\nlisten = "127.0.0.1:0"\n[control]\nlisten = "127.0.0.1:0"\n' +

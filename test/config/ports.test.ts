@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { portsOf } from "../../src/config/ports.ts";
+import { controlPortsOf, portsOf } from "../../src/config/ports.ts";
 
 const at = (host: string, port: number) => ({ host, port });
 
@@ -11,5 +11,13 @@ it("names the ports of each key, and none for any free port", () => {
     "admin.listen": ["tcp 9090"],
     "quic.listen": [],
     "send.bind": ["udp 4000"],
+  });
+});
+
+it("names those of the control process", () => {
+  const listeners = { listen: at("127.0.0.1", 8088), admin: { listen: at("127.0.0.1", 9090) } };
+  expect(controlPortsOf(listeners)).toEqual({
+    "control.listen": ["tcp 8088"],
+    "admin.listen": ["tcp 9090"],
   });
 });

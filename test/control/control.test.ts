@@ -40,7 +40,11 @@ describe("the control process", () => {
   it("is not ready from when the database stops responding until it responds", async () => {
     const started = await startTestControl();
     site = started;
-    expect((await readiness(started))[0]).toBe(200);
+    const [status, answer] = await readiness(started);
+    expect([status, JSON.parse(answer)]).toEqual([
+      200,
+      expect.objectContaining({ service: "control", ports: [expect.any(String)] }),
+    ]);
     started.store.gone = true;
     started.clock.advance(CONTROL_CHECK_MS);
     await expect.poll(() => readiness(started)).toEqual([503, expect.stringContaining("database")]);
