@@ -15,7 +15,7 @@ import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { VERSION } from "../runtime/version.ts";
 import { EXAMPLE_PATH } from "./cluster-http.ts";
-import { sandboxEnvironment } from "./environment.ts";
+import { dashboardEnvironment } from "./environment.ts";
 import { freePort } from "./ports.ts";
 import { startPostgres } from "./postgres.ts";
 import type { QuicPlace } from "./quic-listener.ts";
@@ -138,7 +138,7 @@ export async function startDashboard(
         accounts: { database_url: accounts.controlUrl },
       },
       accounts.folder,
-      sandboxEnvironment(),
+      dashboardEnvironment(),
     );
     const control = await startControl(config, {
       ...deps,

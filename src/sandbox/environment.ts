@@ -9,6 +9,13 @@ import { environmentWithout } from "../config/load.ts";
 export const sandboxEnvironment = (): ReturnType<typeof environmentWithout> =>
   environmentWithout(OWN_KEYS);
 
+/**
+ * Those of its dashboard, which listens where its printed address says; its admin listener cannot
+ * have the address of the edge's.
+ */
+export const dashboardEnvironment = (): ReturnType<typeof environmentWithout> =>
+  environmentWithout([...OWN_KEYS, "admin.listen", "control.listen"]);
+
 /** Begins of keys: cluster, database, store of limits, provider, and what belongs to them. */
 const OWN_KEYS: readonly string[] = [
   "accounts.",

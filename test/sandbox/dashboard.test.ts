@@ -8,12 +8,17 @@ import { openAccounts } from "../../src/sandbox/dashboard.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { Browser, fieldOf, reasonOf } from "../support/control.ts";
 import { SILENT, untilResponse } from "../support/flow.ts";
+import { freePort } from "../support/ports.ts";
 
 let sandbox: Sandbox;
 let url = "";
 beforeAll(async () => {
+  // They name addresses of the edge, and of another dashboard.
+  vi.stubEnv("TOUCHDOWN_ADMIN_LISTEN", `127.0.0.1:${await freePort()}`);
+  vi.stubEnv("TOUCHDOWN_CONTROL_LISTEN", `127.0.0.1:${await freePort()}`);
   sandbox = await startSandbox({ port: 0, leaderCount: 2, dashboard: true, log: SILENT });
   url = (await sandbox.dashboard)?.url ?? "";
+  vi.unstubAllEnvs();
 });
 afterAll(() => sandbox?.stop());
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { sandboxEnvironment } from "../../src/sandbox/environment.ts";
+import { dashboardEnvironment, sandboxEnvironment } from "../../src/sandbox/environment.ts";
 
 afterEach(() => void vi.unstubAllEnvs());
 
@@ -15,7 +15,15 @@ it.each([
   expect(sandboxEnvironment()).not.toHaveProperty(variable);
 });
 
-it.each(["TOUCHDOWN_HTTP_LISTEN", "TOUCHDOWN_LIMITS_EDGES", "TOUCHDOWN_CONTROL_LISTEN", "PATH"])(
+it.each(["TOUCHDOWN_ADMIN_LISTEN", "TOUCHDOWN_CONTROL_LISTEN", "TOUCHDOWN_CLUSTER_RPC_URL"])(
+  "%s is left out for the dashboard",
+  (variable) => {
+    vi.stubEnv(variable, "the edge's");
+    expect(dashboardEnvironment()).not.toHaveProperty(variable);
+  },
+);
+
+it.each(["TOUCHDOWN_HTTP_LISTEN", "TOUCHDOWN_LIMITS_EDGES", "TOUCHDOWN_ADMIN_LISTEN", "PATH"])(
   "%s is left as it is",
   (variable) => {
     vi.stubEnv(variable, "mine");
