@@ -4,6 +4,7 @@
  * the other commands start without its libraries.
  */
 
+import { resolve } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { edgeName } from "../config/edge-name.ts";
 import { loadConfig } from "../config/load.ts";
@@ -76,6 +77,7 @@ broken file is reported, and what it held before stays.
       const { startEdge } = await import("../edge/edge.ts");
       const upgrade = (): object => ({
         process: JSON.parse(ownIdentity()),
+        config: resolve(file),
         edge: { region: config.region, name: edgeName(config) },
         ports: Object.values(portsOf(config)).flat(),
         timeoutMs: config.http.upgradeTimeoutMs,

@@ -4,7 +4,9 @@
  * process is found, and its progress read, on its admin listener.
  */
 
+import { realpathSync } from "node:fs";
 import { constants } from "node:os";
+import { resolve } from "node:path";
 import { loadConfig, serviceOf } from "../config/load.ts";
 import { type Clock, until, withTimeout } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
@@ -52,6 +54,7 @@ and the exit code is 1. Must run as the user of the edge, or as root.
         `no edge answers at ${url}; after a change of admin.listen send the edge SIGUSR2 yourself`,
       );
     }
+    requireFile(before, file, url);
     if (before.state === "starting") {
       io.err("an upgrade is on its way, with the configuration as it was when that began");
     } else {
@@ -90,6 +93,8 @@ and the exit code is 1. Must run as the user of the edge, or as root.
 
 interface Progress {
   readonly process: ProcessIdentity;
+  /** The path of its configuration; null: its version does not say. */
+  readonly config: string | null;
   /** Its `http.upgrade_timeout`; null: its version does not say. */
   readonly timeoutMs: number | null;
   readonly attempt: number;
@@ -100,6 +105,21 @@ interface Progress {
 type Switched =
   | { readonly kind: "replaced"; readonly successor: ProcessIdentity }
   | { readonly kind: "failed"; readonly reason: string };
+
+/** @throws SetupError when the process has another configuration, which its successor would read */
+function requireFile({ config }: Progress, file: string, url: string): void {
+  if (config === null || realPathOf(config) === realPathOf(file)) return;
+  throw new SetupError(`the edge that answers at ${url} runs with ${config}, not with ${file}`);
+}
+
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    // It is gone, or belongs to a folder that this user cannot search.
+    return resolve(path);
+  }
+}
 
 /** @throws SetupError when the process cannot be told */
 function signal({ pid, namespace }: ProcessIdentity): void {
@@ -164,6 +184,7 @@ function progressOf(answer: unknown): Progress | null {
   const upgrade: object = "upgrade" in answer && answer.upgrade ? answer.upgrade : {};
   return {
     process,
+    config: "config" in answer ? String(answer.config) : null,
     timeoutMs: "timeoutMs" in answer ? Number(answer.timeoutMs) : null,
     attempt: "attempt" in upgrade ? Number(upgrade.attempt) : 0,
     state: "state" in upgrade ? String(upgrade.state) : "idle",
