@@ -44,9 +44,10 @@ const HEIGHT_FRESH_NS = 2 * NS_PER_S;
 
 export class Expiry {
   readonly #deps: ExpiryDeps;
-  /** The newest confirmed block height, and when it became known. */
+  /** The newest confirmed block height, when it became known, and the slot in progress then. */
   #height = UNKNOWN;
   #heightNs = 0;
+  #heightSlot = UNKNOWN;
 
   constructor(deps: ExpiryDeps) {
     this.#deps = deps;
@@ -65,6 +66,7 @@ export class Expiry {
     if (height === UNKNOWN || height === this.#height) return;
     this.#height = height;
     this.#heightNs = cluster.blockHeightNs?.() ?? clock.nowNs();
+    this.#heightSlot = cluster.currentSlot(this.#heightNs) ?? UNKNOWN;
   }
 
   /** Records the slot and the height at which a transaction is accepted. Hot path. */
@@ -146,11 +148,11 @@ export class Expiry {
     const { table } = this.#deps;
     const lastValid = table.lastValidHeight[row] ?? UNKNOWN;
     const receivedSlot = table.receivedSlot[row] ?? UNKNOWN;
-    const known = table.receivedHeight[row] ?? UNKNOWN;
-    const received = known === UNKNOWN ? this.#height : known;
-    const blocks = received - (lastValid - BLOCKHASH_AGE_MAX);
-    if (lastValid === UNKNOWN || receivedSlot === UNKNOWN || blocks <= 0) return;
-    const firstSlot = receivedSlot - Math.ceil(blocks / (1 - SKIPPED_SHARE_MAX));
+    if (lastValid === UNKNOWN || receivedSlot === UNKNOWN || this.#heightSlot === UNKNOWN) return;
+    // The height may be from long before the receipt, so its own slot counts.
+    const blocks = this.#height - (lastValid - BLOCKHASH_AGE_MAX);
+    const firstSlot = this.#heightSlot - Math.ceil(blocks / (1 - SKIPPED_SHARE_MAX));
+    if (firstSlot >= receivedSlot) return;
     const absentSlot = table.absentSlot[row] ?? UNKNOWN;
     const isCovered = absentSlot !== receivedSlot && absentSlot - firstSlot <= STATUS_SPAN_SLOTS;
     if (!isCovered) table.absentSlot[row] = firstSlot;

@@ -251,6 +251,30 @@ describe("a transaction expires", () => {
     ]);
   });
 
+  it("not if it arrived late in an outage, when the height was not known", async () => {
+    const fixture = startedFixture();
+    const { cluster, clock } = fixture;
+    // The blockhash of the block 10 before the outage; slots are announced all the time.
+    cluster.lastValid.set(2, 990 + BLOCKHASH_AGE_MAX);
+    const silence = async (slots: number): Promise<void> => {
+      for (let step = 0; step < slots; step += 1) {
+        cluster.slot = (cluster.slot ?? 0) + 1;
+        clock.advance(250);
+        for (const request of fixture.asked.splice(0)) request.fail();
+        await fixture.settle();
+      }
+    };
+    fixture.plan("a");
+    await silence(250);
+    fixture.track(1, { hash: 2 });
+    await silence(60);
+    cluster.height = 1_310;
+    await pass(fixture, 30);
+    expect(fixture.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "tracking_ended" },
+    ]);
+  });
+
   it("nor by what a node answered while it was known to report no statuses", async () => {
     const fixture = startedFixture();
     const { cluster, clock } = fixture;
