@@ -167,6 +167,21 @@ describe("status proof", () => {
     expect(proof.reporting).toBe("no");
   });
 
+  it("probes 60 s after the last of few proofs, however close together", async () => {
+    const { proof, counters, clock, flushMicrotasks } = setUp();
+    for (let count = 0; count < 15; count += 1) {
+      proof.onResponse({ slot: 1_000, statuses: [LANDED] });
+    }
+    clock.advance(59_000);
+    proof.onResponse(allNull());
+    await flushMicrotasks();
+    expect(counters.statusProbes).toBe(0);
+    clock.advance(1_000);
+    proof.onResponse(allNull());
+    await flushMicrotasks();
+    expect(counters.statusProbes).toBe(1);
+  });
+
   it("probes at most every 10 s, and every 60 s after a proof", async () => {
     const { proof, counters, clock, node, flushMicrotasks } = setUp();
     const probesDuring = async (seconds: number): Promise<number> => {

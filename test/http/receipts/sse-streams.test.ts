@@ -241,6 +241,26 @@ describe("a stream", () => {
     expect(streams.counters.gaps).toBe(1);
   });
 
+  it("reports a new beginning once, also where receipts are gone, then each new loss", () => {
+    const { clock, evicted, streams, add, open } = setup();
+    for (const state of ["accepted", "sent", "landed"]) add(state);
+    evicted.add(2);
+    const { client, stream, told } = open({ lastEventId: "another-1" });
+    client.takesIn = false;
+    clock.advance(20);
+    expect(told()).toEqual(["accepted", "landed"]);
+    expect(streams.counters.gaps).toBe(1);
+    for (const state of ["accepted", "landed"]) add(state);
+    evicted.add(4);
+    clock.advance(20);
+    client.takesIn = true;
+    letIn(stream).drained();
+    clock.advance(20);
+    expect(client.text).toMatch(/^event: gap\n/);
+    expect(told()).toEqual(["landed"]);
+    expect(streams.counters.gaps).toBe(2);
+  });
+
   it("is kept alive by comments that move the last id on", () => {
     const { clock, add, open } = setup();
     const { client, told, lastId } = open();
