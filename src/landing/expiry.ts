@@ -143,7 +143,7 @@ export class Expiry {
     return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS;
   }
 
-  /** Has the first response reach back to the block of its blockhash, which is known by now. */
+  /** Has the next response reach back to the block of its blockhash, which is known by now. */
   #reachBack(row: number): void {
     const { table } = this.#deps;
     const lastValid = table.lastValidHeight[row] ?? UNKNOWN;
@@ -152,10 +152,7 @@ export class Expiry {
     // The height may be from long before the receipt, so its own slot counts.
     const blocks = this.#height - (lastValid - BLOCKHASH_AGE_MAX);
     const firstSlot = this.#heightSlot - Math.ceil(blocks / (1 - SKIPPED_SHARE_MAX));
-    if (firstSlot >= receivedSlot) return;
-    const absentSlot = table.absentSlot[row] ?? UNKNOWN;
-    const isCovered = absentSlot !== receivedSlot && absentSlot - firstSlot <= STATUS_SPAN_SLOTS;
-    if (!isCovered) table.absentSlot[row] = firstSlot;
+    if (firstSlot < receivedSlot) table.absentSlot[row] = firstSlot;
   }
 
   /** UNKNOWN if the last height is old: the blockhash may be from a much later block. */
