@@ -121,6 +121,14 @@ describe("the page Keys", () => {
     await open(grace, "Keys");
     const card = grace.page.locator("article", { hasText: key.hint });
     await card.getByRole("heading", { name: "Without a label" }).waitFor();
+    await card.getByRole("button", { name: /^Rotate/ }).click();
+    const dialog = grace.page.getByRole("dialog", { name: `Rotate ${key.hint}` });
+    await dialog.getByRole("button", { name: "Rotate" }).click();
+    await grace.page.getByText(/^td_\S+ works in every region/).waitFor();
+    await grace.page.getByRole("button", { name: "Done" }).click();
+    await open(grace, "Connect");
+    const options = grace.page.getByLabel("Key", { exact: true }).getByRole("option");
+    await expect.poll(() => options.allInnerTexts()).toContain(`Without a label (${key.hint})`);
     await open(grace, "Overview");
     const rows = grace.page.getByRole("table", { name: "Numbers by key" }).getByRole("row");
     await rows.filter({ hasText: key.hint }).getByText("Without a label").waitFor();

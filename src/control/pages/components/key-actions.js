@@ -95,7 +95,7 @@ function askSignature(challenge, resume) {
 /** @param {any} key */
 export function changeKey(key) {
   return ask({
-    title: `Change ${key.label}`,
+    title: `Change ${nameOf(key)}`,
     content: [nameField(key.label), ...restrictions(key)],
     button: "Save",
     act: (form) => {
@@ -130,7 +130,7 @@ export async function rotateKey(key) {
     "A new key takes its place, with the same label and limits. The old one works for a while, " +
     "so that your programs can be changed without a gap.";
   const made = await ask({
-    title: `Rotate ${key.label}`,
+    title: `Rotate ${nameOf(key)}`,
     content: [
       el("p", {}, text),
       selectField("The old key works on for", "overlap_seconds", OVERLAPS, "86400"),
@@ -148,7 +148,7 @@ export async function rotateKey(key) {
 /** @param {any} key */
 export function revokeKey(key) {
   return ask({
-    title: `Revoke ${key.label}?`,
+    title: `Revoke ${nameOf(key)}?`,
     content: [
       el(
         "p",
@@ -187,10 +187,15 @@ function showToken(title, { key, token }) {
   return tell({
     title,
     content: [
-      el("p", {}, `${key.label} works in every region within a second.`),
+      el("p", {}, `${nameOf(key)} works in every region within a second.`),
       secret(token, "Copy the key", { attributes: { "data-testid": "new-key" } }),
     ],
   });
+}
+
+/** What a sentence calls a key: an operator may make one without a label. @param {any} key */
+function nameOf({ label, hint }) {
+  return label || hint;
 }
 
 /** @param {string} value */

@@ -10,6 +10,7 @@ import { reveal } from "../components/reveal.js";
 import { empty } from "../components/states.js";
 import { read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
+import { labelText } from "../lib/format.js";
 
 /** @param {import("../app.js").Context} context */
 export async function page({ site, main, signal }) {
@@ -104,7 +105,9 @@ function keySheet(usable, state, signal, refresh) {
   const select = el(
     "select",
     { "aria-label": "Key" },
-    usable.map(({ id, label, hint }) => el("option", { value: id }, `${label} (${hint})`)),
+    usable.map(({ id, label, hint }) =>
+      el("option", { value: id }, `${labelText(label)} (${hint})`),
+    ),
   );
   select.hidden = usable.length < 2;
   select.addEventListener("change", () => {
