@@ -8,7 +8,7 @@
 //!      └── `reconnects_max` attempts in a row failed, or the edge refuses for good ──▶ Failed
 //! ```
 //!
-//! A connection is lost also where the edge says nothing after a transaction, as after a crash.
+//! A connection is lost also where the edge does not acknowledge a transaction, as after a crash.
 //!
 //! A transaction waits for a connection, for stream credit and for its verdict, within one timeout.
 //! Where the connection is lost meanwhile the client sends it again on the next one: an edge merges

@@ -17,9 +17,9 @@ use crate::frame::{self, CONTENT_BYTES_MAX, HEAD_BYTES};
 use crate::reason::Reason;
 use crate::verdict::{VERDICT_BYTES, Verdict};
 
-/// After how long without a datagram of the edge, which acknowledges within milliseconds, a connection
-/// is lost once a transaction was written. An edge that has crashed says nothing, and QUIC alone
-/// notices that after the idle timeout.
+/// How long an edge, which acknowledges within milliseconds, may leave a transaction unacknowledged
+/// before the connection is lost, if it is silent in the second half of that. An edge that has crashed
+/// says nothing, and QUIC alone notices that after the idle timeout.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Why one transaction has no verdict from this connection.
@@ -177,7 +177,6 @@ impl Connection {
             None => self.quic.open_uni().await.map_err(|_| Failure::Lost)?,
         };
         let mut stream = Whole::new(stream);
-        let heard = self.heard();
         let written = stream.send.write_all(transaction).await;
         match written {
             Ok(()) => {}
@@ -186,7 +185,7 @@ impl Connection {
         }
         // A stream that was stopped meanwhile is finished by that: `stopped` says so.
         stream.finish();
-        self.watch(heard);
+        self.watch(&stream.send);
         match stream.send.stopped().await {
             Ok(None) => Ok(()),
             Ok(Some(code)) => Err(refused(code)),
@@ -203,7 +202,6 @@ impl Connection {
     ) -> Result<Verdict, Failure> {
         let (send, mut receive) = self.quic.open_bi().await.map_err(|_| Failure::Lost)?;
         let mut stream = Whole::new(send);
-        let heard = self.heard();
         let write = async {
             if let Some(flags) = flags {
                 stream.send.write_all(&[flags]).await?;
@@ -216,7 +214,7 @@ impl Connection {
             Err(_) => return Err(Failure::Lost),
         }
         stream.finish();
-        self.watch(heard);
+        self.watch(&stream.send);
         let answer = match receive.read_to_end(VERDICT_BYTES + 1).await {
             Ok(answer) => answer,
             Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => {
@@ -235,16 +233,24 @@ impl Connection {
         self.quic.stats().udp_rx.datagrams
     }
 
-    /// Closes the connection unless more datagrams than these come. A task of its own does, because the
-    /// transaction's time may be over before.
-    fn watch(&self, heard: u64) {
-        let connection = self.clone();
+    /// Closes the connection if the edge does not acknowledge the finished stream in time. A task of its
+    /// own does, because the transaction's time may be over before.
+    fn watch(&self, stream: &SendStream) {
+        let (connection, acknowledged) = (self.clone(), stream.stopped());
         tokio::spawn(async move {
-            // After a pause of this program, what came meanwhile is read during the second half.
-            sleep(SILENCE / 2).await;
-            sleep(SILENCE / 2).await;
-            if connection.heard() == heard {
-                connection.close();
+            let silence = async {
+                // What the edge sent before it crashed may come now, and after a pause of this program
+                // what came meanwhile is read in the second half.
+                sleep(SILENCE / 2).await;
+                let heard = connection.heard();
+                sleep(SILENCE / 2).await;
+                if connection.heard() == heard {
+                    connection.close();
+                }
+            };
+            tokio::select! {
+                _ = acknowledged => {}
+                () = silence => {}
             }
         });
     }

@@ -337,13 +337,39 @@ async fn transaction_is_sent_again_where_an_edge_crashed_and_another_runs_at_its
     };
     let client = Client::start(config).expect("a client");
     let mut events = client.events();
-    client.submit(b"\x01abc", SubmitOptions::default()).await.expect("a verdict");
+    let other = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
+    let mut events_of_other = other.events();
+    for each in [&client, &other] {
+        each.submit(b"\x01abc", SubmitOptions::default()).await.expect("a verdict");
+    }
     relay.send_replace(next.address);
     let verdict = client.submit(b"\x01def", SubmitOptions::default()).await.expect("a verdict");
     assert_eq!(verdict.outcome, Outcome::Accepted);
     assert_eq!(next.received.lock().expect("a lock").clone(), [b"\x01def"]);
     let lost = ConnectError::Failed("the edge does not answer".into());
     until(&mut events, Event::Disconnected(lost)).await;
+    // A client whose edge answers has kept its connection as long.
+    let mut told = std::iter::from_fn(|| events_of_other.try_recv().ok());
+    assert!(!told.any(|event| matches!(event, Event::Disconnected(_))));
+}
+
+#[tokio::test]
+async fn transaction_of_solana_tpu_is_sent_again_where_an_edge_crashed() {
+    let (edge, next) = (start_edge(None, ACCEPTS), start_edge(None, ACCEPTS));
+    let (address, relay) = start_relay(edge.address);
+    let config = Config {
+        address,
+        protocol: Protocol::SolanaTpu,
+        timeout: Duration::from_secs(30),
+        ..edge.config(Credential::seed([7; 32]))
+    };
+    let client = Client::start(config).expect("a client");
+    for running in [&edge, &next] {
+        running.grant.notify_one();
+        relay.send_replace(running.address);
+        client.send(b"\x01abc").await.expect("an acknowledgement");
+        assert_eq!(running.connections.load(Ordering::Relaxed), 1);
+    }
 }
 
 #[tokio::test]
