@@ -42,7 +42,7 @@ other an edge's.
   },
 };
 
-/** Whom a file is of. An edge without a name has that of its host, which may be a container. */
+/** The service of a file. An edge without a name has that of its host, which may be a container. */
 function wantedOf(file: string) {
   if (serviceOf(file) === "control") {
     const { admin } = loadControl(file);

@@ -66,7 +66,8 @@ export function openVault(path: string): KeyEncryption {
 
 /**
  * Creates a file with one fresh key, readable by its owner only; fails if the file exists. Leaves
- * no file with a part of the key, as on a full disk: it would look like a vault. `write` writes it.
+ * no file with a part of the key, as on a full disk: it would look like a vault. `write` writes its
+ * text.
  */
 export function createVaultFile(path: string, id: string, write = writeFileSync): void {
   const table = formatToml({ keys: [{ id, key: randomBytes(KEY_BYTES).toString("base64") }] });

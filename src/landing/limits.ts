@@ -33,7 +33,7 @@ export const EXPIRY_MARGIN_BLOCKS = 8;
  * 2026-11.
  */
 export const STATUS_SPAN_SLOTS = 280;
-/** The share of slots that leaders skip at most, to tell from heights how many slots passed. */
+/** The share of slots without a block that an estimate of slots from block heights allows for. */
 export const SKIPPED_SHARE_MAX = 0.1;
 /**
  * Slots by which a node on deleted blocks may go on after the cluster used their slot numbers

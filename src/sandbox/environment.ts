@@ -16,7 +16,7 @@ export const sandboxEnvironment = (): ReturnType<typeof environmentWithout> =>
 export const dashboardEnvironment = (): ReturnType<typeof environmentWithout> =>
   environmentWithout([...OWN_KEYS, "admin.listen", "control.listen"]);
 
-/** Begins of keys: cluster, database, store of limits, provider, and what belongs to them. */
+/** What keys of the cluster, the database, the store of limits and the provider begin with. */
 const OWN_KEYS: readonly string[] = [
   "accounts.",
   "cluster.",

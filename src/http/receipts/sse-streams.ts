@@ -93,7 +93,7 @@ export interface StreamCounters {
 
 interface Open extends Listener {
   readonly connection: SseConnection;
-  /** Of changes before this one an event `gap` has said that some may be missing. */
+  /** An event `gap` has reported that changes before this number may be missing. */
   gapTo: number;
   /** Since when the client has not read what was written; 0: it has. */
   stalledNs: number;
@@ -147,7 +147,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     return gap(stream);
   }
 
-  /** The event, for all changes so far. */
+  /** The event `gap`, which reports for all changes so far that some may be missing. */
   function gap(stream: Open): string {
     counters.gaps += 1;
     stream.gapTo = changes.next;
