@@ -1,12 +1,18 @@
 /** The status badge of Overview while live numbers are unavailable. */
 
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { EVENT_STREAMS_PER_ACCOUNT_MAX } from "../../src/control/limits.ts";
 import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
 const fixture = useBrowser();
+let others = new AbortController();
+// Also where a test fails, which runs once more then.
+afterEach(async () => {
+  others.abort();
+  await fixture.site.setDatabaseAway(false);
+});
 
 /** Opens event streams like other pages of this browser, up to the limit. */
 async function takeStreams({ context }: Visitor, signal: AbortSignal): Promise<void> {
@@ -28,7 +34,7 @@ describe("the live numbers", () => {
     const grace = await fixture.page("Grace");
     const { page } = grace;
     const key = await revealedKey(grace);
-    const others = new AbortController();
+    others = new AbortController();
     const badge = page.getByRole("status").filter({ hasText: /^(?:Live|Every 10 s)$/ });
     // A left page may release its stream late; then the next page gets it.
     const told = async () => {
