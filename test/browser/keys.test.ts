@@ -6,7 +6,13 @@
 import type { Locator, Route } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-fixture.ts";
-import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
+import {
+  allowComplaints,
+  challengeFor,
+  open,
+  revealedKey,
+  type Visitor,
+} from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 import { createSigner } from "../support/signer.ts";
 
@@ -58,12 +64,7 @@ describe("the page Keys", () => {
   it("adds a public key by a signature of the text that it shows", async () => {
     const { page } = grace;
     const signer = createSigner();
-    await open(grace, "Keys");
-    await page.getByRole("button", { name: "Add a public key" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Public key").fill(signer.publicKey);
-    await dialog.getByRole("button", { name: "Continue" }).click();
-    const text = await page.getByTestId("challenge").innerText();
+    const { dialog, text } = await challengeFor(grace, signer.publicKey);
     await lookAt(page, "keys-challenge");
     await dialog.getByLabel("Signature").fill(signer.signOffchain(text));
     await dialog.getByLabel("Label").fill("over QUIC");

@@ -5,7 +5,7 @@
 
 import { expect, it } from "vitest";
 import { useBrowser } from "../support/browser-fixture.ts";
-import { open, type TestUser, type Visitor } from "../support/chromium.ts";
+import { challengeFor, open, type TestUser, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 import { createSigner } from "../support/signer.ts";
 
@@ -123,12 +123,7 @@ it("a public key is added after a fresh login, text and fields restored", async 
   const grace = await fixture.visitor("Grace");
   const { page } = grace;
   const signer = createSigner();
-  await open(grace, "Keys");
-  await page.getByRole("button", { name: "Add a public key" }).click();
-  const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Public key").fill(signer.publicKey);
-  await dialog.getByRole("button", { name: "Continue" }).click();
-  const text = await page.getByTestId("challenge").innerText();
+  const { dialog, text } = await challengeFor(grace, signer.publicKey);
   await dialog.getByLabel("Signature").fill(signer.signOffchain(text));
   await dialog.getByLabel("Label").fill("signed slowly");
   await untilOld(grace);

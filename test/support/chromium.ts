@@ -8,6 +8,7 @@ import {
   type BrowserContext,
   type BrowserContextOptions,
   chromium,
+  type Locator,
   type Page,
 } from "playwright-core";
 
@@ -95,6 +96,20 @@ export async function revealedKey(visitor: Visitor): Promise<string> {
   await visitor.page.getByRole("button", { name: "Reveal" }).click();
   const key = visitor.page.getByTestId("key").filter({ hasText: /^td_[a-z]+_\w{20,}$/ });
   return await key.innerText();
+}
+
+/** Begins *Add a public key*; returns the dialog, and the text that the page asks to sign. */
+export async function challengeFor(
+  visitor: Visitor,
+  publicKey: string,
+): Promise<{ readonly dialog: Locator; readonly text: string }> {
+  const { page } = visitor;
+  await open(visitor, "Keys");
+  await page.getByRole("button", { name: "Add a public key" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Public key").fill(publicKey);
+  await dialog.getByRole("button", { name: "Continue" }).click();
+  return { dialog, text: await page.getByTestId("challenge").innerText() };
 }
 
 /** The page of a visitor without a login. */

@@ -317,7 +317,7 @@ fn closed(error: &quinn::ConnectionError) -> ConnectError {
         quinn::ConnectionError::ApplicationClosed(close) => {
             ConnectError::Refused(Reason::from_code(close.error_code.into_inner()))
         }
-        // Where the client was closed its state says so, whatever this is.
+        // `watch` closed it. After `Client::close` the client reports its own state, and not this.
         quinn::ConnectionError::LocallyClosed => failed("the edge does not answer"),
         other => ConnectError::Failed(other.to_string()),
     }

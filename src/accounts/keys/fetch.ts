@@ -111,8 +111,8 @@ function without(digests: readonly Buffer[], rows: readonly EdgeKeyRow[]): reado
 
 /**
  * Whether the changes lead from one revision to the other. They do not if the database is another
- * one or was restored, or if some are so old that they were deleted, which need not be the first:
- * their times are those at which their transactions began.
+ * one or was restored, or if `control` has deleted some because of their age. It may have deleted a
+ * later one and not yet an earlier one: a change has the time at which its transaction began.
  */
 function follow(changes: readonly ChangeRow[], since: Revision, to: Revision): boolean {
   const count = new Set(changes.map(({ revision }) => revision)).size;

@@ -194,7 +194,7 @@ function showToken(title, { key, token }) {
 }
 
 /** What a sentence calls a key: an operator may make one without a label. @param {any} key */
-function nameOf({ label, hint }) {
+export function nameOf({ label, hint }) {
   return label || hint;
 }
 

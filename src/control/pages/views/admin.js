@@ -45,7 +45,7 @@ async function lastDay(signal) {
  * The search text is in the URL, so that it survives a login in between.
  * @param {any[]} plans
  * @param {AbortSignal} signal
- * @param {() => void} onChange told when an account has changed
+ * @param {() => void} onChange called after each change of an account
  * @returns {{element: HTMLElement, shown: Promise<void>}} `shown`: once the accounts are shown
  */
 function accounts(plans, signal, onChange) {

@@ -9,6 +9,7 @@ import {
   changeKey,
   linkKey,
   makeKey,
+  nameOf,
   revokeKey,
   rotateKey,
 } from "../components/key-actions.js";
@@ -94,7 +95,7 @@ function card(key, act) {
   const ending = state === "live" && expires_at !== null;
   const live = state === "live";
   const isApiKey = key.kind === "api_key";
-  const named = (/** @type {string} */ what) => `${what} the key ${label || hint}`;
+  const named = (/** @type {string} */ what) => `${what} the key ${nameOf(key)}`;
   return el(
     "article",
     { class: live ? "key-card" : "key-card ended", "data-key": key.id },
